@@ -72,7 +72,7 @@ struct trained {
 
   void add(data_batch const& batch)
   {
-    for (own_sample const& own : batch.own) {
+    for (auto const& own : batch.own) {
       std::uint64_t const sample = batch.step->samples[own.entry];
       ++times[sample];
       pixels[sample] += digest_of(own.bytes);

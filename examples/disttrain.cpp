@@ -362,7 +362,7 @@ pipeline_setup setup_of(process_grid const& grid, std::size_t microbatches)
       grid.size() == 1 ? compiled_schedule::make(graph, gpipe{}, microbatches)
                        : compiled_schedule::make(graph, one_forward_one_backward{}, microbatches);
   return {grid, schedule.value(), std::vector(3, pipeline_model::width * sizeof(double)),
-          unit_strategy::brokers, tensor_gradients::float64_parts};
+          unit_strategy::brokers, pipeline_setup::tensor_gradients::float64_parts};
 }
 
 // How long a step takes with an order, and how much of it ranks wait: stages sleep for the times

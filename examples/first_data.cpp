@@ -43,7 +43,7 @@ int main()
                          data_windows{}, {.least = 1, .most = 4});
   run_ranks(2, [&](thread_communicator& comm) {
     while (auto batch = pipeline.next(comm.rank()).value()) {
-      for (own_sample const& own : batch->own) { trained[comm.rank()] += own.bytes.size(); }
+      for (auto const& own : batch->own) { trained[comm.rank()] += own.bytes.size(); }
     }
   });
   std::printf("the ranks trained on %zu and %zu bytes\n", trained[0], trained[1]);

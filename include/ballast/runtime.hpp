@@ -18,7 +18,6 @@
 #include <ballast/runtime/orchestrated_step.hpp>
 #include <ballast/runtime/orchestrator.hpp>
 #include <ballast/runtime/phase_planner.hpp>
-#include <ballast/runtime/pipeline_measurement.hpp>
 #include <ballast/runtime/pipeline_runner.hpp>
 #include <ballast/runtime/pipeline_setup.hpp>
 #include <ballast/runtime/schedule_layout.hpp>

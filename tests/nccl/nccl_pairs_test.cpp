@@ -34,14 +34,14 @@ using namespace std::chrono_literals;
 using device_memory = ballast::device_allocator<std::byte>;
 using pinned_memory = ballast::pinned_allocator<std::byte>;
 
-static_assert(ballast::pipeline_communicator<nccl_pairs<>>);
+static_assert(ballast::communicator<nccl_pairs<>> && ballast::point_to_point<nccl_pairs<>>);
 
 /// Runs a job on threads with NCCL's stand-in; body(rank's pairs, its stream, its device memory).
 template <class Body>
 void run_pairs(toy::job const& job, std::chrono::milliseconds limit, Body const& body,
                std::size_t polls = 0)
 {
-  auto const pairs = ballast::pipeline_pairs(job.setup);
+  auto const pairs = job.setup.pairs();
   std::size_t const size = job.setup.grid.ranks();
   nccl_ranks ranks(size);
   if (polls > 0) { ranks.make_non_blocking(polls); }
@@ -153,7 +153,7 @@ TEST(NcclPairs, GiveAStageArraysOfTheDeviceWhichItsKernelsUseLater)
   for (int trial = 0; trial < 25; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto job = toy::draw(random, 8);
-    job.setup.tensor = ballast::tensor_gradients::copies;
+    job.setup.tensor = ballast::pipeline_setup::tensor_gradients::copies;
     found_by_all found;
     run_pairs(
         job, time_bound, [&](nccl_pairs<>& comm, cudaStream_t computes, device_memory memory) {
@@ -175,7 +175,7 @@ TEST(NcclPairs, GiveAStageArraysOfTheDeviceWhichItsKernelsUseLater)
 TEST(NcclPairs, AddNoPartsInMemoryOfTheDevice)
 {
   auto job = toy::chain_job(2, 2);
-  job.setup.tensor = ballast::tensor_gradients::float32_parts;
+  job.setup.tensor = ballast::pipeline_setup::tensor_gradients::float32_parts;
   auto const made =
       ballast::pipeline_runner<device_memory>::make(job.setup, rank_id{0}, {nullptr, nullptr});
   ASSERT_FALSE(made);

@@ -14,7 +14,6 @@
 namespace {
 
 using ballast::adaptive_correction;
-using ballast::correction_mode;
 using ballast_test::late_cluster;
 
 // The mean step of real times, of plans that are corrected by these factors, or of uncorrected
@@ -54,7 +53,7 @@ TEST(DflopCorrection, IsOnWhereItPays)
         }
       });
       ASSERT_FALSE(learnt.empty());
-      bool const on = correction.mode() == correction_mode::on;
+      bool const on = correction.mode() == ballast::adaptive_correction::switch_state::on;
 
       // Apart from B: real steps of other batches, with correction and tracking and without.
       double const without = mean_step(cluster, {}, false);

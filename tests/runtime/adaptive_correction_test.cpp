@@ -12,12 +12,13 @@
 namespace {
 
 using ballast::adaptive_correction;
-using ballast::correction_mode;
 using ballast::time_units;
 using ballast_test::late_cluster;
 using testing::HasSubstr;
 
-constexpr ballast::correction_options short_intervals{.interval = 4, .rest = 2};
+using correction_mode = adaptive_correction::switch_state;
+
+constexpr adaptive_correction::options short_intervals{.interval = 4, .rest = 2};
 
 double as_ratio(std::uint32_t factor)
 {

@@ -9,7 +9,6 @@
 
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/pipeline.hpp>
-#include <ballast/runtime/pipeline_measurement.hpp>
 #include <ballast/runtime/pipeline_setup.hpp>
 #include <ballast/topology/process_grid.hpp>
 
@@ -423,8 +422,9 @@ struct in_two_parts {
 };
 static_assert(ballast::forward_stage<only_forward> && !ballast::trained_stage<only_forward>);
 static_assert(ballast::trained_stage<with_backward>);
-static_assert(!ballast::split_backward_stage<with_backward>);
-static_assert(ballast::trained_stage<in_two_parts> && ballast::split_backward_stage<in_two_parts>);
+static_assert(!ballast::detail::split_backward_stage<with_backward>);
+static_assert(ballast::trained_stage<in_two_parts> &&
+              ballast::detail::split_backward_stage<in_two_parts>);
 
 struct returns_text {
   char const* forward(forward_call const&);

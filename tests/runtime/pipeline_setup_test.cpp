@@ -53,7 +53,7 @@ TEST(PipelineSetup, RefusesSetupsThatDoNotFitTogether)  // make: Errors
       ballast::compiled_schedule::make(ballast::chain_of_stages(2, 1), ballast::gpipe{}, 1).value(),
       {8}};
   EXPECT_EQ(refused(setup), "");
-  setup.tensor = ballast::tensor_gradients::float32_parts;
+  setup.tensor = ballast::pipeline_setup::tensor_gradients::float32_parts;
   EXPECT_THAT(refused(setup), HasSubstr("stages 0 and 1 are on one rank"));
   using ballast::pipeline_rank;
   auto const sends =
@@ -195,7 +195,7 @@ TEST(PipelinePairs, AreThoseOfEveryRun)
   ballast::random_source random(71);
   for (int trial = 0; trial < ballast_test::trials_of(200); ++trial) {
     auto job = toy::draw(random, 10);
-    auto const pairs = ballast::pipeline_pairs(job.setup);
+    auto const pairs = job.setup.pairs();
     EXPECT_TRUE(std::ranges::is_sorted(pairs));
     EXPECT_EQ(std::ranges::adjacent_find(pairs), pairs.end());
     for (rank_pair const& each : who_sends(job)) {
@@ -208,7 +208,7 @@ TEST(PipelinePairs, AreNoMoreThanAChainNeeds)
 {
   auto const job = toy::chain_job(4, 3);
   auto const seen = who_sends(job);
-  EXPECT_THAT(ballast::pipeline_pairs(job.setup), testing::ElementsAreArray(seen));
+  EXPECT_THAT(job.setup.pairs(), testing::ElementsAreArray(seen));
 }
 
 ballast::process_grid grid_with(std::vector<unit_sizes> const& modules)

@@ -252,7 +252,7 @@ class stage {
       for (std::size_t k = 0; k < out.size(); ++k) {
         gradient.push_back(cut(call.output_gradient<double>(k), out[k], sample, used));
       }
-      bool const has_part = all_.setup.tensor != ballast::tensor_gradients::copies;
+      bool const has_part = all_.setup.tensor != ballast::pipeline_setup::tensor_gradients::copies;
       double const part = has_part ? 1.0 / all_.setup.grid[place_.module].tensor : 1.0;
       found[{to_index(call.stage), sample}] =
           toy::backward(all_, sample, to_index(call.stage), in, gradient, made, part);
@@ -410,7 +410,9 @@ inline job draw(ballast::random_source& random, std::size_t most_ranks)
     for (auto const& link : stages.links()) {
       is_local = is_local || stages[link.from].rank == stages[link.to].rank;
     }
-    if (!is_local && below(2) == 0) { drawn.setup.tensor = tensor_gradients::float64_parts; }
+    if (!is_local && below(2) == 0) {
+      drawn.setup.tensor = pipeline_setup::tensor_gradients::float64_parts;
+    }
     return drawn;
   }
 }

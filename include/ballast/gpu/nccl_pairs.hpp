@@ -38,7 +38,7 @@ struct nccl_way {
 /// A `communicator` and `point_to_point` over NCCL, in which no transfer waits for one of another
 /// pair of ranks, nor for one in the other direction: what a pipeline needs.
 ///
-///     auto pairs = nccl_pairs<>::make(comm, pipeline_pairs(setup), computes).value();
+///     auto pairs = nccl_pairs<>::make(comm, setup.pairs(), computes).value();
 ///     or_throw(runner.run(pairs, order, stage));
 ///
 /// Each pair has an NCCL communicator and a stream of its own. All connect in make(), since the

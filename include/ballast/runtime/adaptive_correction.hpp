@@ -136,54 +136,32 @@ class measured_calls {
     old_parts_ = 0;
   }
 
-  void write(state_writer& out) const
+  /// Writes or reads all of it, of so many ranks and shapes and of times up to `longest`.
+  template <class Self, class State>
+  static void describe(Self& self, State& state, std::size_t ranks, std::size_t shapes,
+                       time_units longest)
   {
-    out.line("old").number(static_cast<std::int64_t>(old_calls_));
-    out.number(static_cast<std::int64_t>(old_parts_));
-    out.line("calls").number(static_cast<std::int64_t>(calls_.size()));
-    for (measured_call const& each : calls_) {
-      out.number(each.rank).number(each.measured).number(each.predicted);
-    }
-    out.line("parts").number(static_cast<std::int64_t>(parts_.size()));
-    for (predicted_part const& each : parts_) {
-      out.number(each.call).number(each.shape).number(each.predicted);
-    }
-  }
-
-  /// Reads what write() wrote, of so many ranks and shapes and of times up to `longest`.
-  void read(state_reader& in, std::size_t ranks, std::size_t shapes, time_units longest)
-  {
-    constexpr auto most = std::numeric_limits<std::int64_t>::max();
-    constexpr std::int64_t most_calls = std::numeric_limits<std::uint32_t>::max();
-    forget_calls();
-    in.expect("old");
-    std::int64_t const old_calls = in.number(0, most_calls);
-    std::int64_t const old_parts = in.number(0, most);
-    in.expect("calls");
-    for (std::int64_t left = in.number(old_calls, most_calls); left > 0 && !in.failed(); --left) {
-      auto const rank = in.number(0, static_cast<std::int64_t>(ranks) - 1);
-      auto const measured = in.number(1, longest);
-      calls_.push_back({static_cast<std::uint32_t>(rank), measured, in.number(1, longest)});
-    }
-    std::vector<time_units> left_of(calls_.size());  // that parts of a call have to add up to
-    std::transform(calls_.begin(), calls_.end(), left_of.begin(),
-                   [](measured_call const& each) { return each.predicted; });
-    in.expect("parts");
-    for (std::int64_t left = in.number(old_parts, most); left > 0 && !in.failed(); --left) {
+    constexpr std::size_t most = std::numeric_limits<std::uint32_t>::max();
+    auto const last = [](std::size_t count) { return static_cast<std::int64_t>(count) - 1; };
+    state.line("old").number(self.old_calls_, 0, most).number(self.old_parts_, 0);
+    std::vector<time_units> left_of;  // that parts of a call have to add up to
+    state.line("calls").list(self.calls_, self.old_calls_, most, [&](auto& each) {
+      state.number(each.rank, 0, last(ranks)).number(each.measured, 1, longest);
+      state.number(each.predicted, 1, longest);
+      left_of.push_back(each.predicted);
+    });
+    std::size_t parts = 0;
+    state.line("parts").list(self.parts_, self.old_parts_, state_writer::any_most, [&](auto& each) {
       // A part of the present interval cannot be one of a call of the last one.
-      bool const is_old = std::cmp_less(parts_.size(), old_parts);
-      auto const past = is_old ? old_calls : static_cast<std::int64_t>(calls_.size());
-      auto const of_call = in.number(is_old ? 0 : old_calls, past - 1);
-      auto const shape = in.number(0, static_cast<std::int64_t>(shapes) - 1);
-      if (in.failed()) { break; }
-      time_units& rest = left_of[static_cast<std::size_t>(of_call)];
-      auto const predicted = in.number(0, rest);
-      rest -= predicted;
-      parts_.push_back(
-          {static_cast<std::uint32_t>(of_call), static_cast<std::uint32_t>(shape), predicted});
-    }
-    old_calls_ = static_cast<std::size_t>(old_calls);
-    old_parts_ = static_cast<std::size_t>(old_parts);
+      bool const is_old = parts++ < self.old_parts_;
+      auto const first = is_old ? 0 : static_cast<std::int64_t>(self.old_calls_);
+      state.number(each.call, first, last(is_old ? self.old_calls_ : self.calls_.size()));
+      state.number(each.shape, 0, last(shapes));
+      if (state.failed()) { return; }
+      time_units& rest = left_of[each.call];
+      state.number(each.predicted, 0, rest);
+      rest -= each.predicted;
+    });
   }
 
  private:
@@ -278,24 +256,13 @@ class time_factors {
     return std::max(static_cast<std::uint32_t>(std::min(ratio, most)), unchanged_factor / 16);
   }
 
-  void write(state_writer& out) const
+  template <class Self, class State>
+  static void describe(Self& self, State& state)
   {
-    for (auto const* const factors : {&of_ranks_, &of_shapes_}) {
-      out.line("factors").number(static_cast<std::int64_t>(factors->size()));
-      for (std::uint32_t const each : *factors) { out.number(each); }
-    }
-  }
-
-  void read(state_reader& in)
-  {
-    for (auto* const factors : {&of_ranks_, &of_shapes_}) {
-      in.expect("factors");
-      auto const count = static_cast<std::int64_t>(factors->size());
-      static_cast<void>(in.number(count, count));
-      for (std::uint32_t& each : *factors) {
-        each = static_cast<std::uint32_t>(
-            in.number(unchanged_factor / 16, std::int64_t{unchanged_factor} * 16));
-      }
+    for (auto* const factors : {&self.of_ranks_, &self.of_shapes_}) {
+      state.line("factors").list(*factors, factors->size(), factors->size(), [&](auto& each) {
+        state.number(each, unchanged_factor / 16, std::int64_t{unchanged_factor} * 16);
+      });
     }
   }
 
@@ -367,20 +334,6 @@ class time_factors {
 
 }  // namespace detail
 
-/// When an adaptive correction decides.
-struct correction_options {
-  std::uint32_t interval = 16;     ///< steps of a decision; at least 4
-  std::uint32_t rest = 8;          ///< intervals without tracking until it is tried again
-  std::uint32_t fewest_calls = 4;  ///< of a shape, before its factor changes
-};
-
-/// What an adaptive correction does at the moment.
-enum class correction_mode : std::uint8_t {
-  learning,  ///< calls are timed, and plans are not corrected yet
-  on,        ///< plans are corrected, and three steps of four are timed
-  off        ///< neither
-};
-
 /// Learns from measured times where predicted ones are wrong, and whether that is worth its cost.
 ///
 ///     correction.finish_step(plan, step_time, correction.tracking() ? gathered : none);
@@ -408,29 +361,45 @@ enum class correction_mode : std::uint8_t {
 ///             not stay on.
 class adaptive_correction {
  public:
+  /// When it decides.
+  struct options {
+    std::uint32_t interval = 16;     ///< steps of a decision; at least 4
+    std::uint32_t rest = 8;          ///< intervals without tracking until it is tried again
+    std::uint32_t fewest_calls = 4;  ///< of a shape, before its factor changes
+  };
+
+  /// What it does at the moment.
+  enum class switch_state : std::uint8_t {
+    learning,  ///< calls are timed, and plans are not corrected yet
+    on,        ///< plans are corrected, and three steps of four are timed
+    off        ///< neither
+  };
+
   /// Shapes      module_of_rank[ranks], in the order of scheduled_step's ranks.
-  explicit adaptive_correction(std::span<std::uint32_t const> module_of_rank,
-                               correction_options const& options = {})
-      : options_(options), factors_(module_of_rank)
+  explicit adaptive_correction(std::span<std::uint32_t const> module_of_rank)
+      : adaptive_correction(module_of_rank, options())
+  {}
+  adaptive_correction(std::span<std::uint32_t const> module_of_rank, options const& chosen)
+      : options_(chosen), factors_(module_of_rank)
   {
-    BALLAST_EXPECTS(options.interval >= 4, "an interval of ",
-                    detail::counted(options.interval, "step"),
+    BALLAST_EXPECTS(chosen.interval >= 4, "an interval of ",
+                    detail::counted(chosen.interval, "step"),
                     " has too few to compare; give at least 4");
   }
 
-  [[nodiscard]] correction_mode mode() const noexcept { return mode_; }
+  [[nodiscard]] switch_state mode() const noexcept { return mode_; }
 
   /// Whether the calls of the next step are to be timed.
   [[nodiscard]] bool tracking() const noexcept
   {
-    return mode_ == correction_mode::learning || (mode_ == correction_mode::on && steps_ % 4 != 3);
+    return mode_ == switch_state::learning || (mode_ == switch_state::on && steps_ % 4 != 3);
   }
 
   /// What costs of a module's shape are multiplied with, in units of 1 / unchanged_factor; empty
   /// where nothing is corrected. Shapes: [modules x shape_buckets].
   [[nodiscard]] std::span<std::uint32_t const> factors() const noexcept
   {
-    if (mode_ != correction_mode::on) { return {}; }
+    if (mode_ != switch_state::on) { return {}; }
     return factors_.of_shapes();
   }
 
@@ -472,17 +441,17 @@ class adaptive_correction {
         !checked) {
       return checked;
     }
-    if (mode_ == correction_mode::off) {
+    if (mode_ == switch_state::off) {
       if (++steps_ >= std::uint64_t{options_.rest} * options_.interval) {
-        begin(correction_mode::learning);
+        begin(switch_state::learning);
       }
       return {};
     }
     if (!measured.empty()) { collect(step, measured); }
-    if (mode_ == correction_mode::learning) {
+    if (mode_ == switch_state::learning) {
       if (++steps_ == options_.interval) {
         factors_.fit(calls_, options_.fewest_calls);
-        begin(correction_mode::on);
+        begin(switch_state::on);
       }
       return {};
     }
@@ -499,15 +468,7 @@ class adaptive_correction {
   [[nodiscard]] std::string save() const
   {
     detail::state_writer out("adaptive_correction 1");
-    out.line("mode").number(static_cast<std::int64_t>(mode_));
-    out.line("steps").number(static_cast<std::int64_t>(steps_));
-    out.line("sums").number(sum_of_gains_).number(sum_of_plans_).number(gain_).number(cost_);
-    for (auto const* const ratios : {&tracked_, &untracked_}) {
-      out.line("ratios").number(static_cast<std::int64_t>(ratios->size()));
-      for (std::uint32_t const each : *ratios) { out.number(each); }
-    }
-    factors_.write(out);
-    calls_.write(out);
+    describe(*this, out);
     return out.text();
   }
 
@@ -517,30 +478,9 @@ class adaptive_correction {
   ///             then.
   [[nodiscard]] result<void> restore(std::string_view text)
   {
-    std::int64_t const most = longest_time() * options_.interval;
     adaptive_correction read = *this;
-    detail::state_reader in(text);
-    in.expect("adaptive_correction 1 mode");
-    read.mode_ = static_cast<correction_mode>(in.number(0, 2));
-    in.expect("steps");
-    auto const whole = std::int64_t{options_.interval} *
-                       (read.mode_ == correction_mode::off ? std::int64_t{options_.rest} : 1);
-    read.steps_ = static_cast<std::uint64_t>(in.number(0, std::max<std::int64_t>(whole - 1, 0)));
-    in.expect("sums");
-    for (time_units* const sum :
-         {&read.sum_of_gains_, &read.sum_of_plans_, &read.gain_, &read.cost_}) {
-      *sum = in.number(-most, most);
-    }
-    for (auto* const ratios : {&read.tracked_, &read.untracked_}) {
-      in.expect("ratios");
-      ratios->clear();
-      for (std::int64_t left = in.number(0, options_.interval); left > 0; --left) {
-        ratios->push_back(
-            static_cast<std::uint32_t>(in.number(0, std::numeric_limits<std::uint32_t>::max())));
-      }
-    }
-    read.factors_.read(in);
-    read.calls_.read(in, rank_factors().size(), factors_.of_shapes().size(), longest_time());
+    detail::state_reader in("adaptive_correction 1", text);
+    describe(read, in);
     if (auto done = in.finish(); !done) { return done; }
     *this = std::move(read);
     return {};
@@ -551,6 +491,30 @@ class adaptive_correction {
   [[nodiscard]] time_units longest_time() const
   {
     return std::numeric_limits<time_units>::max() / 32 / options_.interval;
+  }
+
+  /// Writes or reads all that decisions depend on.
+  template <class Self, class State>
+  static void describe(Self& self, State& state)
+  {
+    std::int64_t const interval = self.options_.interval;
+    std::int64_t const most = self.longest_time() * interval;
+    state.line("mode").number(self.mode_, 0, 2);
+    bool const rests = self.mode_ == switch_state::off;
+    auto const whole = interval * (rests ? std::int64_t{self.options_.rest} : 1);
+    state.line("steps").number(self.steps_, 0, std::max<std::int64_t>(whole - 1, 0));
+    state.line("sums");
+    for (auto* const sum : {&self.sum_of_gains_, &self.sum_of_plans_, &self.gain_, &self.cost_}) {
+      state.number(*sum, -most, most);
+    }
+    for (auto* const ratios : {&self.tracked_, &self.untracked_}) {
+      state.line("ratios").list(*ratios, 0, self.options_.interval, [&](auto& each) {
+        state.number(each, 0, std::numeric_limits<std::uint32_t>::max());
+      });
+    }
+    detail::time_factors::describe(self.factors_, state);
+    detail::measured_calls::describe(self.calls_, state, self.rank_factors().size(),
+                                     self.factors_.of_shapes().size(), self.longest_time());
   }
 
   template <std::size_t D>
@@ -578,12 +542,12 @@ class adaptive_correction {
     cost_ = cost / options_.interval;
     bool const pays = sum_of_gains_ > cost;
     factors_.fit(calls_, options_.fewest_calls);
-    begin(pays ? correction_mode::on : correction_mode::off);
+    begin(pays ? switch_state::on : switch_state::off);
   }
 
-  void begin(correction_mode mode)
+  void begin(switch_state mode)
   {
-    if (mode == correction_mode::off) {
+    if (mode == switch_state::off) {
       calls_.forget_calls();
     } else {
       calls_.next_interval();
@@ -596,8 +560,8 @@ class adaptive_correction {
     untracked_.clear();
   }
 
-  correction_options options_;
-  correction_mode mode_ = correction_mode::learning;
+  options options_;
+  switch_state mode_ = switch_state::learning;
   std::uint64_t steps_ = 0;  // of this interval, or of the rest
   time_units sum_of_gains_ = 0;
   time_units sum_of_plans_ = 0;

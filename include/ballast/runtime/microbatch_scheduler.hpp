@@ -427,14 +427,12 @@ class step_shortener {
   time_units limit_ = 0;
 };
 
-}  // namespace detail
-
-/// A callable that returns how long a sample of these sizes takes in each module: all layers,
-/// forward and backward, on one replica.
 template <class TimesOf, std::size_t D>
 concept sample_times = requires(TimesOf const& times_of, std::span<tokens const, D> sizes) {
   { std::invoke(times_of, sizes) } -> std::convertible_to<std::array<stage_time, D>>;
 };
+
+}  // namespace detail
 
 /// Turns the samples of a global batch into the microbatches of every replica, in the order in
 /// which they run.
@@ -446,6 +444,8 @@ concept sample_times = requires(TimesOf const& times_of, std::span<tokens const,
 /// has several replicas in a group, they share each microbatch. Where a rank computes its
 /// microbatches alone, without stages, partition_grid fills them.
 ///
+/// TimesOf     returns how long a sample of these sizes takes in each module: all layers, forward and
+///             backward, on one replica.
 /// Units       times_of's; sizes are tokens of the LLM, items of an encoder.
 /// Ensures     (1) those of scheduled_step: every replica has as many microbatches, some perhaps
 ///                 empty
@@ -459,17 +459,17 @@ concept sample_times = requires(TimesOf const& times_of, std::span<tokens const,
 ///             Multimodal LLM Training Pipeline Optimization", arXiv:2603.25120, 2026.
 template <std::size_t D, class TimesOf, order_policy Order = local_search<>,
           cost_vector_policy<D> Split = refine<>>
-  requires sample_times<TimesOf, D>
+  requires detail::sample_times<TimesOf, D>
 class microbatch_scheduler {
  public:
   using plan_type = scheduled_step<D>;
 
-  /// Errors      those of replica_groups.
+  /// Errors      those of scheduler_setup::groups.
   [[nodiscard]] static result<microbatch_scheduler> make(scheduler_setup setup, TimesOf times_of,
                                                          Order order = {},
                                                          Split split = usual_split())
   {
-    auto const groups = replica_groups(setup, D);
+    auto const groups = setup.groups(D);
     if (!groups) { return tl::unexpected(groups.error()); }
     return microbatch_scheduler(std::move(setup), *groups, std::move(times_of), std::move(order),
                                 std::move(split));
@@ -535,7 +535,7 @@ class microbatch_scheduler {
       as_given_.push_back(to_id<microbatch_id>(position));
     }
     for (std::size_t module = 0; module < D; ++module) {
-      scheduled_module const& each = setup_.modules[module];
+      scheduler_setup::module_spread const& each = setup_.modules[module];
       for (std::uint32_t replica = 0; replica < made_.replicas(module); ++replica) {
         for (std::uint32_t const of_stage : each.layers) {
           stages_.push_back(
@@ -677,8 +677,8 @@ class microbatch_scheduler {
   Order order_;
   detail::group_microbatches<D, Split> made_;
   workspace memory_;
-  std::vector<microbatch_id> as_given_;  // 0, 1, 2, ...
-  std::vector<scheduled_stage> stages_;  // of a group
+  std::vector<microbatch_id> as_given_;                    // 0, 1, 2, ...
+  std::vector<typename scheduled_step<D>::stage> stages_;  // of a group
   std::vector<sample_time> corrected_;
   order_plan ordered_;
   std::vector<std::size_t> place_of_;  // of each group's microbatches, in order

@@ -117,16 +117,11 @@ class online_scheduler {
   /// factors that it had.
   [[nodiscard]] std::string save() const
   {
-    bool const again = ahead_.is_started() || again_;
+    bool const is_started = ahead_.is_started();
+    saved_state saved{seed_, number_ - (is_started ? 1 : 0), factors_, is_started || again_,
+                      is_started ? factors_of_step_ : restored_factors_};
     detail::state_writer out("online_scheduler 1");
-    out.line("seed").number(static_cast<std::int64_t>(seed_));
-    out.line("step").number(static_cast<std::int64_t>(number_ - (ahead_.is_started() ? 1 : 0)));
-    write(out.line("factors"), detail::span_of(factors_));
-    out.line("again").number(again ? 1 : 0);
-    if (again) {
-      write(out.line("factors"),
-            detail::span_of(ahead_.is_started() ? factors_of_step_ : restored_factors_));
-    }
+    saved.describe(out);
     return out.text();
   }
 
@@ -140,27 +135,15 @@ class online_scheduler {
       return fail(error_code::wrong_order, 0, "a state cannot be restored while step ", number_ - 1,
                   " is planned; take it first");
     }
-    constexpr auto most = std::numeric_limits<std::int64_t>::max();
-    detail::state_reader in(text);
-    in.expect("online_scheduler 1 seed");
-    auto const seed = static_cast<std::uint64_t>(in.number(-most - 1, most));
-    in.expect("step");
-    auto const number = static_cast<std::uint64_t>(in.number(0, most));
-    in.expect("factors");
-    std::vector<std::uint32_t> factors = read_factors(in);
-    in.expect("again");
-    bool const again = in.number(0, 1) == 1;
-    std::vector<std::uint32_t> of_step;
-    if (again) {
-      in.expect("factors");
-      of_step = read_factors(in);
-    }
+    saved_state saved;
+    detail::state_reader in("online_scheduler 1", text);
+    saved.describe(in);
     if (auto done = in.finish(); !done) { return done; }
-    seed_ = seed;
-    number_ = number;
-    factors_ = std::move(factors);
-    again_ = again;
-    restored_factors_ = std::move(of_step);
+    seed_ = saved.seed;
+    number_ = saved.number;
+    factors_ = std::move(saved.factors);
+    again_ = saved.again;
+    restored_factors_ = std::move(saved.of_step);
     return {};
   }
 
@@ -174,31 +157,41 @@ class online_scheduler {
     }
   };
 
-  static void write(detail::state_writer& out, std::span<std::uint32_t const> factors)
-  {
-    out.number(static_cast<std::int64_t>(factors.size()));
-    std::int64_t changed = 0;
-    for (std::uint32_t const factor : factors) { changed += factor != unchanged_factor ? 1 : 0; }
-    out.number(changed);
-    for (std::size_t shape = 0; shape < factors.size(); ++shape) {
-      if (factors[shape] == unchanged_factor) { continue; }
-      out.number(static_cast<std::int64_t>(shape)).number(factors[shape]);
-    }
-  }
+  struct saved_state {
+    std::uint64_t seed = 0;
+    std::uint64_t number = 0;
+    std::vector<std::uint32_t> factors = {};
+    bool again = false;
+    std::vector<std::uint32_t> of_step = {};
 
-  [[nodiscard]] static std::vector<std::uint32_t> read_factors(detail::state_reader& in)
-  {
-    constexpr std::int64_t most_shapes = 1 << 20;
-    std::vector<std::uint32_t> factors(static_cast<std::size_t>(in.number(0, most_shapes)),
-                                       unchanged_factor);
-    auto const count = static_cast<std::int64_t>(factors.size());
-    for (std::int64_t left = in.number(0, count); left > 0 && !in.failed(); --left) {
-      auto const shape = static_cast<std::size_t>(in.number(0, count - 1));
-      factors[shape] =
-          static_cast<std::uint32_t>(in.number(0, std::numeric_limits<std::uint32_t>::max()));
+    template <class State>
+    void describe(State& state)
+    {
+      state.line("seed").number(seed);
+      state.line("step").number(number, 0);
+      describe(state.line("factors"), factors);
+      state.line("again").number(again, 0, 1);
+      if (again) { describe(state.line("factors"), of_step); }
     }
-    return factors;
-  }
+
+    /// How many there are, and those that change something.
+    template <class State>
+    static void describe(State& state, std::vector<std::uint32_t>& factors)
+    {
+      std::size_t count = factors.size();
+      state.number(count, 0, 1 << 20);
+      factors.resize(count, unchanged_factor);
+      std::vector<std::pair<std::size_t, std::uint32_t>> changed;
+      for (std::size_t shape = 0; shape < count; ++shape) {
+        if (factors[shape] != unchanged_factor) { changed.emplace_back(shape, factors[shape]); }
+      }
+      state.list(changed, 0, count, [&](auto& each) {
+        state.number(each.first, 0, static_cast<std::int64_t>(count) - 1);
+        state.number(each.second, 0, std::numeric_limits<std::uint32_t>::max());
+        if (!state.failed()) { factors[each.first] = each.second; }
+      });
+    }
+  };
 
   Planner planner_;
   std::uint64_t seed_;

@@ -3,7 +3,7 @@
 
 #include <ballast/core.hpp>
 #include <ballast/runtime/detail/link_traffic.hpp>
-#include <ballast/runtime/pipeline_measurement.hpp>
+#include <ballast/runtime/pipeline_setup.hpp>
 
 #include <chrono>
 #include <exception>
@@ -84,163 +84,6 @@ class step_report {
   std::vector<std::uint32_t> by_microbatch_;
 };
 
-/// A rank's tasks in a step, and the arrays of rows that they have now: of each of its stages and
-/// each position the inputs, from when they come until the backward ends, and the gradients of the
-/// outputs.
-template <class Allocator>
-class task_arrays {
- public:
-  using blocks = message_pool<Allocator>;
-  using block = typename blocks::block;
-
-  void start(pipeline_job const& job)
-  {
-    auto const stages = job.stages().stages_on(job.own_rank());
-    std::size_t const positions = job.schedule().microbatches();
-    for (bool const into : {false, true}) {
-      std::size_t links = 0;
-      for (stage_id const stage : stages) {
-        first_[into].push_back(links);
-        links += job.links(stage, into).size();
-      }
-      arrays_[into].assign(links * positions, blocks::none);
-    }
-    numbers_.resize(2 * stages.size() * positions);
-  }
-
-  [[nodiscard]] static bool includes(pipeline_task const& task, std::size_t positions, bool trains)
-  {
-    return task.position < positions && (trains || task.pass == pass::forward);
-  }
-
-  /// The tasks of a step of so many positions, by their numbers in the schedule.
-  void list_tasks(pipeline_job const& job, std::size_t positions, bool trains)
-  {
-    for (auto& each : arrays_) { each.assign(each.size(), blocks::none); }
-    tasks_.clear();
-    for (std::uint32_t const number : job.schedule().tasks_on(job.own_rank())) {
-      auto const& task = job.schedule().tasks()[number];
-      if (!includes(task, positions, trains)) { continue; }
-      numbers_[place(job, task.stage, task.pass, task.position)] = tasks_.size();
-      tasks_.push_back(number);
-    }
-  }
-  [[nodiscard]] std::span<std::uint32_t const> tasks() const { return span_of(tasks_); }
-  [[nodiscard]] std::size_t number_of(pipeline_job const& job, stage_id stage, pass direction,
-                                      std::size_t position) const
-  {
-    return numbers_[place(job, stage, direction, position)];
-  }
-
-  /// Brings the rows that a task needs: forward its inputs, backward the gradients of its outputs.
-  template <class Traffic, class Occasion>
-  [[nodiscard]] result<void> bring(Traffic& traffic, pipeline_job const& job, blocks& memory,
-                                   pipeline_task const& task, Occasion at, bool& spoilt)
-  {
-    bool const forward = task.pass == pass::forward;
-    auto const links = job.links(task.stage, forward);
-    for (std::size_t k = 0; k < links.size(); ++k) {
-      block& array = array_of(job, task.stage, task.position, forward, k);
-      if (!job.is_local(links[k])) {
-        at.link = job.link(task.stage, forward, k);
-        auto const found = traffic.bring(at);
-        if (!found) { return tl::unexpected(found.error()); }
-        array = *found;
-      }
-      spoilt = spoilt || memory.is_spoilt(array);
-    }
-    return {};
-  }
-
-  /// Makes room for what a task makes: forward its outputs, backward the gradients of its inputs.
-  void make_room(pipeline_job const& job, link_routes const& routes, blocks& memory,
-                 pipeline_task const& task, microbatch_id microbatch)
-  {
-    bool const forward = task.pass == pass::forward;
-    auto const links = job.links(task.stage, !forward);
-    made_.clear();
-    for (std::size_t k = 0; k < links.size(); ++k) {
-      std::size_t const link = job.link(task.stage, !forward, k);
-      bool const wanted = forward || job.has_gradient(links[k]);
-      auto const rows = wanted ? routes.rows(link, microbatch, !forward) : 0;
-      made_.push_back(memory.take(static_cast<std::size_t>(rows) * job.setup().row_bytes[link]));
-    }
-    // Spans only now: blocks do not move any more until the stage has been called.
-    input_rows_.clear();
-    gradient_rows_.clear();
-    made_rows_.clear();
-    for (std::size_t k = 0; k < job.links(task.stage, true).size(); ++k) {
-      input_rows_.push_back(memory.rows(array_of(job, task.stage, task.position, true, k)));
-    }
-    for (std::size_t k = 0; k < job.links(task.stage, false).size() && !forward; ++k) {
-      gradient_rows_.push_back(memory.rows(array_of(job, task.stage, task.position, false, k)));
-    }
-    for (block const each : made_) { made_rows_.push_back(memory.rows(each)); }
-  }
-  [[nodiscard]] auto inputs() const { return span_of(input_rows_); }
-  [[nodiscard]] auto gradients() const { return span_of(gradient_rows_); }
-  [[nodiscard]] auto outputs() const { return span_of(made_rows_); }
-
-  /// Hands over what a task has made.
-  template <class Traffic, class Occasion>
-  [[nodiscard]] result<void> carry(Traffic& traffic, pipeline_job const& job, blocks& memory,
-                                   pipeline_task const& task, Occasion at, bool spoilt)
-  {
-    bool const forward = task.pass == pass::forward;
-    auto const links = job.links(task.stage, !forward);
-    for (std::size_t k = 0; k < links.size(); ++k) {
-      memory.set_spoilt(made_[k], spoilt);
-      if (!forward && !job.has_gradient(links[k])) { continue; }
-      at.link = job.link(task.stage, !forward, k);
-      if (!job.is_local(links[k])) {
-        if (auto done = traffic.carry(at, made_[k]); !done) { return done; }
-        continue;
-      }
-      stage_id const other = forward ? links[k].to : links[k].from;
-      auto const theirs = job.links(other, forward);
-      std::size_t there = 0;
-      while ((forward ? theirs[there].from : theirs[there].to) != task.stage) { ++there; }
-      array_of(job, other, task.position, forward, there) = made_[k];
-    }
-    return {};
-  }
-
-  /// Lets go of a task's inputs and of the gradients of its outputs.
-  void drop_inputs(pipeline_job const& job, blocks& memory, pipeline_task const& task)
-  {
-    for (bool const into : {true, false}) {
-      for (std::size_t k = 0; k < job.links(task.stage, into).size(); ++k) {
-        memory.drop(std::exchange(array_of(job, task.stage, task.position, into, k), blocks::none));
-      }
-    }
-  }
-
- private:
-  [[nodiscard]] static std::size_t place(pipeline_job const& job, stage_id stage, pass direction,
-                                         std::size_t position)
-  {
-    std::size_t const list = 2 * job.chunk_of(stage) + (direction == pass::forward ? 0U : 1U);
-    return list * job.schedule().microbatches() + position;
-  }
-  /// An input of a stage, or the gradient of an output.
-  [[nodiscard]] block& array_of(pipeline_job const& job, stage_id stage, std::size_t position,
-                                bool into, std::size_t k)
-  {
-    return arrays_[into][first_[into][job.chunk_of(stage)] * job.schedule().microbatches() +
-                         position * job.links(stage, into).size() + k];
-  }
-
-  std::vector<std::uint32_t> tasks_;
-  std::vector<std::size_t> numbers_;  // of a task among tasks_
-  // Gradients of outputs and inputs: links out of stages, and into them.
-  std::array<std::vector<std::size_t>, 2> first_;  // of each own stage: links of those before it
-  std::array<std::vector<block>, 2> arrays_;
-  std::vector<block> made_;  // by the present task
-  std::vector<std::span<std::byte const>> input_rows_;
-  std::vector<std::span<std::byte const>> gradient_rows_;
-  std::vector<std::span<std::byte>> made_rows_;
-};
-
 /// The bytes of one link as elements.
 template <class T, class Byte>
 [[nodiscard]] auto rows_as(std::span<std::span<Byte> const> arrays, std::size_t link)
@@ -318,24 +161,32 @@ concept forward_stage = requires(S& stage, forward_call const& call) {
                std::convertible_to<decltype(stage.forward(call)), double>;
 };
 
-/// A stage whose backward is in two parts: the gradients of its inputs, which leave at once, and
-/// those of its weights.
+namespace detail {
+
 template <class S>
 concept split_backward_stage = requires(S& stage, backward_call const& call) {
   stage.backward_inputs(call);
   stage.backward_weights(call);
 };
 
-/// A stage that can be trained.
+}  // namespace detail
+
+/// A stage that can be trained. Its backward may be in two parts: backward_inputs, which gives the
+/// gradients of its inputs, and they leave at once, and backward_weights.
 template <class S>
 concept trained_stage =
-    forward_stage<S> && (split_backward_stage<S> ||
+    forward_stage<S> && (detail::split_backward_stage<S> ||
                          requires(S& stage, backward_call const& call) { stage.backward(call); });
 
-/// A communicator that a pipeline runs over: pairs of ranks exchange rows, and all of them compare
-/// what they are about to do, and what came of it.
-template <class C>
-concept pipeline_communicator = communicator<C> && point_to_point<C>;
+/// When a rank computed one of its tasks, from the start of its step.
+struct measured_task {
+  std::uint32_t task = 0;  ///< its number in compiled_schedule::tasks()
+  microbatch_id microbatch{};
+  std::int64_t start_ns = 0;  ///< all its rows had come
+  std::int64_t end_ns = 0;
+
+  friend bool operator==(measured_task const&, measured_task const&) = default;
+};
 
 /// Carries out the schedule of a pipeline, for any order of its microbatches: each rank computes
 /// its tasks in their order, and rows and gradients go from stage to stage.
@@ -391,14 +242,16 @@ class pipeline_runner {
   }
 
   /// Trains on all microbatches of the schedule: position k has order[k].
-  template <pipeline_communicator C, trained_stage Stage>
+  template <communicator C, trained_stage Stage>
+    requires point_to_point<C>
   [[nodiscard]] result<void> run(C& comm, std::span<microbatch_id const> order, Stage&& stage)
   {
     return step<true>(comm, order, stage);
   }
 
   /// Only forward, on the microbatches of the order, which may be fewer than the schedule's.
-  template <pipeline_communicator C, forward_stage Stage>
+  template <communicator C, forward_stage Stage>
+    requires point_to_point<C>
   [[nodiscard]] result<void> evaluate(C& comm, std::span<microbatch_id const> order, Stage&& stage)
   {
     return step<false>(comm, order, stage);
@@ -422,13 +275,24 @@ class pipeline_runner {
  private:
   using clock = std::chrono::steady_clock;
   using blocks = detail::message_pool<Allocator>;
-  using arrays = detail::task_arrays<Allocator>;
+  using block = typename blocks::block;
 
   pipeline_runner(detail::pipeline_job job, Allocator const& allocator)
       : job_(std::move(job)), memory_(allocator)
   {
-    arrays_.start(job_);
+    auto const stages = job_.stages().stages_on(job_.own_rank());
+    for (bool const into : {false, true}) {
+      std::size_t links = 0;
+      for (stage_id const stage : stages) {
+        first_[into].push_back(links);
+        links += job_.links(stage, into).size();
+      }
+      arrays_[into].assign(links * positions(), blocks::none);
+    }
+    numbers_.resize(2 * stages.size() * positions());
   }
+
+  [[nodiscard]] std::size_t positions() const { return job_.schedule().microbatches(); }
 
   template <class C>
   [[nodiscard]] result<void> check(C const& comm, std::span<microbatch_id const> order, bool trains)
@@ -439,11 +303,10 @@ class pipeline_runner {
                   ", and the communicator is that of rank ", comm.rank(), " of ", comm.size(),
                   "; give make() the grid of all ranks and the communicator's rank");
     }
-    std::size_t const positions = job_.schedule().microbatches();
-    if (trains ? order.size() != positions : order.size() > positions) {
+    if (trains ? order.size() != positions() : order.size() > positions()) {
       return fail(error_code::infeasible, order.size(), "an order of ",
                   detail::counted(order.size(), "microbatch"), " was given for a schedule of ",
-                  positions, trains ? "" : "; evaluate as many at most");
+                  positions(), trains ? "" : "; evaluate as many at most");
     }
     seen_.assign(routes_.microbatches(), false);
     for (std::size_t at = 0; at < order.size(); ++at) {
@@ -470,21 +333,23 @@ class pipeline_runner {
     auto agreed = agree(comm, word.value(), "the schedule, the plan or the order of the pipeline");
     if (!sound || !agreed) { return sound ? std::move(agreed) : std::move(sound); }
     begin_ = clock::now();
-    arrays_.list_tasks(job_, order.size(), Trains);
+    auto const includes = [&order](pipeline_task const& each) {
+      return each.position < order.size() && (Trains || each.pass == pass::forward);
+    };
+    list_tasks(includes);
     coming_.list(
         job_, routes_, order,
         [this](stage_id of, pass direction, std::size_t position) {
-          return arrays_.number_of(job_, of, direction, position);
+          return number_of(of, direction, position);
         },
-        [&](pipeline_task const& each) { return arrays::includes(each, order.size(), Trains); },
-        arrays_.tasks().size());
+        includes, tasks_.size());
     report_.start(job_, order.size());
     measured_.clear();
     detail::link_traffic<C, Allocator> traffic(comm, job_, routes_, memory_, coming_);
     spoilt_ = false;
     result<void> done;
     auto const thrown = detail::thrown_by([&] {
-      for (std::size_t task = 0; task < arrays_.tasks().size() && done; ++task) {
+      for (std::size_t task = 0; task < tasks_.size() && done; ++task) {
         done = traffic.post(task + job_.setup().ahead);
         if (done) { done = compute<Trains>(traffic, task, order, stage); }
         if (done) { done = memory_.collect_sent(comm); }
@@ -505,51 +370,155 @@ class pipeline_runner {
   [[nodiscard]] result<void> compute(Traffic& traffic, std::size_t number,
                                      std::span<microbatch_id const> order, Stage& stage)
   {
-    pipeline_task const task = job_.schedule().tasks()[arrays_.tasks()[number]];
+    pipeline_task const task = job_.schedule().tasks()[tasks_[number]];
     bool const forward = task.pass == pass::forward;
     typename Traffic::occasion at{number, 0, order[task.position], forward};
-    if (auto done = arrays_.bring(traffic, job_, memory_, task, at, spoilt_); !done) {
-      return done;
-    }
-    arrays_.make_room(job_, routes_, memory_, task, at.microbatch);
+    if (auto done = bring(traffic, task, at); !done) { return done; }
+    make_room(task, at.microbatch);
     std::int64_t const start = now();
     std::size_t const chunk = job_.chunk_of(task.stage);
     if (forward) {
       bool const keeps = Trains && job_.stages()[task.stage].backward;
       guarded(task, at.microbatch, [&] {
-        forward_call const call{at.microbatch, task.stage,       chunk,
-                                keeps,         arrays_.inputs(), arrays_.outputs()};
+        forward_call const call{at.microbatch,
+                                task.stage,
+                                chunk,
+                                keeps,
+                                detail::span_of(input_rows_),
+                                detail::span_of(made_rows_)};
         if constexpr (std::is_void_v<decltype(stage.forward(call))>) {
           stage.forward(call);
         } else {
           report_.add_loss(chunk, task.position, static_cast<double>(stage.forward(call)));
         }
       });
-      if (auto done = arrays_.carry(traffic, job_, memory_, task, at, spoilt_); !done) {
-        return done;
-      }
-      if (!keeps) { arrays_.drop_inputs(job_, memory_, task); }
+      if (auto done = carry(traffic, task, at); !done) { return done; }
+      if (!keeps) { drop_inputs(task); }
     } else if constexpr (Trains) {
-      backward_call call{at.microbatch,    task.stage,          chunk,
-                         arrays_.inputs(), arrays_.gradients(), arrays_.outputs()};
+      backward_call call{at.microbatch,
+                         task.stage,
+                         chunk,
+                         detail::span_of(input_rows_),
+                         detail::span_of(gradient_rows_),
+                         detail::span_of(made_rows_)};
       guarded(task, at.microbatch, [&] {
-        if constexpr (split_backward_stage<Stage>) {
+        if constexpr (detail::split_backward_stage<Stage>) {
           stage.backward_inputs(call);
         } else {
           stage.backward(call);
         }
       });
-      if (auto done = arrays_.carry(traffic, job_, memory_, task, at, spoilt_); !done) {
-        return done;
-      }
-      if constexpr (split_backward_stage<Stage>) {
+      if (auto done = carry(traffic, task, at); !done) { return done; }
+      if constexpr (detail::split_backward_stage<Stage>) {
         call.input_gradients = {};  // which have left
         guarded(task, at.microbatch, [&] { stage.backward_weights(call); });
       }
-      arrays_.drop_inputs(job_, memory_, task);
+      drop_inputs(task);
     }
-    measured_.push_back({arrays_.tasks()[number], at.microbatch, start, now()});
+    measured_.push_back({tasks_[number], at.microbatch, start, now()});
     return {};
+  }
+
+  /// The tasks of a step, by their numbers in the schedule.
+  template <class Includes>
+  void list_tasks(Includes const& includes)
+  {
+    for (auto& each : arrays_) { each.assign(each.size(), blocks::none); }
+    tasks_.clear();
+    for (std::uint32_t const number : job_.schedule().tasks_on(job_.own_rank())) {
+      auto const& task = job_.schedule().tasks()[number];
+      if (!includes(task)) { continue; }
+      number_of(task.stage, task.pass, task.position) = tasks_.size();
+      tasks_.push_back(number);
+    }
+  }
+
+  /// Brings the rows that a task needs: forward its inputs, backward the gradients of its outputs.
+  template <class Traffic, class Occasion>
+  [[nodiscard]] result<void> bring(Traffic& traffic, pipeline_task const& task, Occasion at)
+  {
+    auto const links = job_.links(task.stage, at.forward);
+    for (std::size_t k = 0; k < links.size(); ++k) {
+      block& array = array_of(task.stage, task.position, at.forward, k);
+      if (!job_.is_local(links[k])) {
+        at.link = job_.link(task.stage, at.forward, k);
+        auto const found = traffic.bring(at);
+        if (!found) { return tl::unexpected(found.error()); }
+        array = *found;
+      }
+      spoilt_ = spoilt_ || memory_.is_spoilt(array);
+    }
+    return {};
+  }
+
+  /// Makes room for what a task makes: forward its outputs, backward the gradients of its inputs.
+  void make_room(pipeline_task const& task, microbatch_id microbatch)
+  {
+    bool const forward = task.pass == pass::forward;
+    auto const links = job_.links(task.stage, !forward);
+    made_.clear();
+    for (std::size_t k = 0; k < links.size(); ++k) {
+      std::size_t const link = job_.link(task.stage, !forward, k);
+      bool const wanted = forward || job_.has_gradient(links[k]);
+      auto const rows = wanted ? routes_.rows(link, microbatch, !forward) : 0;
+      made_.push_back(memory_.take(static_cast<std::size_t>(rows) * setup().row_bytes[link]));
+    }
+    // Spans only now: blocks do not move any more until the stage has been called.
+    input_rows_.clear();
+    gradient_rows_.clear();
+    made_rows_.clear();
+    for (std::size_t k = 0; k < job_.links(task.stage, true).size(); ++k) {
+      input_rows_.push_back(memory_.rows(array_of(task.stage, task.position, true, k)));
+    }
+    for (std::size_t k = 0; k < job_.links(task.stage, false).size() && !forward; ++k) {
+      gradient_rows_.push_back(memory_.rows(array_of(task.stage, task.position, false, k)));
+    }
+    for (block const each : made_) { made_rows_.push_back(memory_.rows(each)); }
+  }
+
+  /// Hands over what a task has made.
+  template <class Traffic, class Occasion>
+  [[nodiscard]] result<void> carry(Traffic& traffic, pipeline_task const& task, Occasion at)
+  {
+    auto const links = job_.links(task.stage, !at.forward);
+    for (std::size_t k = 0; k < links.size(); ++k) {
+      memory_.set_spoilt(made_[k], spoilt_);
+      if (!at.forward && !job_.has_gradient(links[k])) { continue; }
+      at.link = job_.link(task.stage, !at.forward, k);
+      if (!job_.is_local(links[k])) {
+        if (auto done = traffic.carry(at, made_[k]); !done) { return done; }
+        continue;
+      }
+      stage_id const other = at.forward ? links[k].to : links[k].from;
+      auto const theirs = job_.links(other, at.forward);
+      std::size_t there = 0;
+      while ((at.forward ? theirs[there].from : theirs[there].to) != task.stage) { ++there; }
+      array_of(other, task.position, at.forward, there) = made_[k];
+    }
+    return {};
+  }
+
+  /// Lets go of a task's inputs and of the gradients of its outputs.
+  void drop_inputs(pipeline_task const& task)
+  {
+    for (bool const into : {true, false}) {
+      for (std::size_t k = 0; k < job_.links(task.stage, into).size(); ++k) {
+        memory_.drop(std::exchange(array_of(task.stage, task.position, into, k), blocks::none));
+      }
+    }
+  }
+
+  /// The number of a task among those of this rank in the step.
+  [[nodiscard]] std::size_t& number_of(stage_id stage, pass direction, std::size_t position)
+  {
+    std::size_t const list = 2 * job_.chunk_of(stage) + (direction == pass::forward ? 0U : 1U);
+    return numbers_[list * positions() + position];
+  }
+  /// An input of a stage, from when it comes until the backward ends, or the gradient of an output.
+  [[nodiscard]] block& array_of(stage_id stage, std::size_t position, bool into, std::size_t k)
+  {
+    return arrays_[into][first_[into][job_.chunk_of(stage)] * positions() +
+                         position * job_.links(stage, into).size() + k];
   }
 
   /// Calls the stage, unless the step has come to nothing already.
@@ -575,13 +544,130 @@ class pipeline_runner {
   detail::link_routes routes_;
   detail::coming_messages coming_;
   blocks memory_;
-  arrays arrays_;
   detail::step_report report_;
+  std::vector<std::uint32_t> tasks_;  // of this rank in the step
+  std::vector<std::size_t> numbers_;  // of a task among them
+  // Of links out of stages and of links into them:
+  std::array<std::vector<std::size_t>, 2> first_;  // of each own stage: links of those before it
+  std::array<std::vector<block>, 2> arrays_;       // gradients of outputs, and inputs
+  std::vector<block> made_;                        // by the present task
+  std::vector<std::span<std::byte const>> input_rows_;
+  std::vector<std::span<std::byte const>> gradient_rows_;
+  std::vector<std::span<std::byte>> made_rows_;
   std::vector<bool> seen_;
   std::vector<measured_task> measured_;
   clock::time_point begin_;
   double loss_ = 0;
   bool spoilt_ = false;  // whether the step has come to nothing
 };
+
+/// Tells every rank when all tasks of a step ran: what simulate() predicts, as it was measured.
+///
+///     auto const measured = measured_timeline(comm, schedule, runner.measured()).value();
+///
+/// A step starts on each rank when all have agreed to run it, so starts differ by what a collective
+/// call takes. Of several replicas and tensor ranks, a task starts with the first and ends with the
+/// last, and busy is what the busiest computes.
+///
+/// Units       nanoseconds.
+/// Expects     every rank calls it, after a step of this schedule.
+/// Ensures     tasks that no rank did, as the backwards of an evaluation, start and end at 0
+/// Errors      mismatch, on every rank: schedules differ. Those of the communicator.
+/// Complexity  one all_gather of 24 bytes for each task of the longest rank.
+template <communicator C>
+[[nodiscard]] result<pipeline_timeline> measured_timeline(C& comm,
+                                                          compiled_schedule const& schedule,
+                                                          std::span<measured_task const> own)
+{
+  std::size_t most = 0;
+  for (std::size_t rank = 0; rank < schedule.stages().ranks(); ++rank) {
+    most = std::max(most, schedule.tasks_on(to_id<pipeline_rank>(rank)).size());
+  }
+  BALLAST_EXPECTS(own.size() <= most, "a rank measured ", detail::counted(own.size(), "task"),
+                  " of ", most);
+  measured_task none;
+  none.task = std::numeric_limits<std::uint32_t>::max();
+  auto const all = detail::gather_alike<measured_task>(
+      comm, "measured_timeline", {detail::word_of(schedule), "the schedule"},
+      "give the schedule of the step", most,
+      [&](std::size_t at) { return at < own.size() ? own[at] : none; });
+  if (!all) { return tl::unexpected(all.error()); }
+
+  pipeline_timeline timeline;
+  std::size_t const tasks = schedule.tasks().size();
+  timeline.start.assign(tasks, 0);
+  timeline.end.assign(tasks, 0);
+  timeline.busy.assign(schedule.stages().ranks(), 0);
+  for (std::size_t rank = 0; rank < comm.size(); ++rank) {
+    time_units busy = 0;
+    std::size_t computed_on = 0;
+    for (std::size_t at = 0; at < most; ++at) {
+      measured_task const each = (*all)(rank, at);
+      if (each.task >= tasks) { continue; }
+      bool const is_first = timeline.end[each.task] == 0;
+      time_units& start = timeline.start[each.task];
+      start = is_first ? each.start_ns : std::min(start, each.start_ns);
+      timeline.end[each.task] = std::max(timeline.end[each.task], each.end_ns);
+      timeline.makespan = std::max(timeline.makespan, each.end_ns);
+      busy += each.end_ns - each.start_ns;
+      computed_on = to_index(schedule.stages()[schedule.tasks()[each.task].stage].rank);
+    }
+    timeline.busy[computed_on] = std::max(timeline.busy[computed_on], busy);
+  }
+  return timeline;
+}
+
+/// How long each rank computed each microbatch, forward and backward: what
+/// adaptive_correction::finish_step takes.
+///
+/// Shapes      returns [ranks x microbatches], ranks in the order of scheduled_step, microbatches
+///             by their positions; 0 where a rank has computed none. Of tensor ranks the slowest
+///             counts.
+/// Units       nanoseconds.
+/// Expects     every rank calls it, after a step of this schedule.
+/// Errors      mismatch, on every rank: grids or schedules differ. Those of the communicator.
+/// Complexity  one all_gather of 8 bytes for each microbatch.
+template <communicator C>
+[[nodiscard]] result<std::vector<time_units>> measured_microbatches(
+    C& comm, process_grid const& grid, compiled_schedule const& schedule,
+    std::span<measured_task const> own)
+{
+  BALLAST_EXPECTS(comm.size() == grid.ranks(), "a grid of ", detail::counted(grid.ranks(), "rank"),
+                  " was given a communicator of ", comm.size());
+  std::size_t const positions = schedule.microbatches();
+  std::vector<time_units> computed(positions, 0);
+  for (measured_task const& each : own) {
+    computed[schedule.tasks()[each.task].position] += each.end_ns - each.start_ns;
+  }
+  auto const word = digest{}.add(detail::word_of(schedule)).add(detail::word_of(grid)).value();
+  auto const all = detail::gather_alike<time_units>(
+      comm, "measured_microbatches", {word, "the grid or the schedule"},
+      "give the grid and the schedule of the step", positions,
+      [&](std::size_t position) { return computed[position]; });
+  if (!all) { return tl::unexpected(all.error()); }
+
+  std::uint32_t groups = 0;
+  for (std::uint32_t module = 0; module < grid.size(); ++module) {
+    groups = std::gcd(groups, grid[module].data);
+  }
+  std::vector<std::size_t> first;  // of each module, among the stages of a group
+  std::size_t stages = 0;
+  for (std::uint32_t module = 0; module < grid.size(); ++module) {
+    first.push_back(stages);
+    stages += std::size_t{grid[module].data / groups} * grid[module].pipeline;
+  }
+  std::vector<time_units> measured(groups * stages * positions, 0);
+  for (std::size_t rank = 0; rank < comm.size(); ++rank) {
+    auto const [module, data, pipeline, tensor] = grid.place(to_id<rank_id>(rank));
+    std::uint32_t const of_group = grid[module].data / groups;
+    std::size_t const stage =
+        first[module] + std::size_t{data % of_group} * grid[module].pipeline + pipeline;
+    for (std::size_t position = 0; position < positions; ++position) {
+      time_units& slowest = measured[(data / of_group * stages + stage) * positions + position];
+      slowest = std::max(slowest, (*all)(rank, position));
+    }
+  }
+  return measured;
+}
 
 }  // namespace ballast::inline v0

@@ -225,13 +225,6 @@ template <class C, std::floating_point T>
   return {};
 }
 
-/// What the ranks that share a stage have after its backward.
-enum class tensor_gradients : std::uint8_t {
-  copies,         ///< each the whole gradient of the inputs: one is sent
-  float32_parts,  ///< parts of it, which are added in rank order
-  float64_parts,
-};
-
 /// What does not change from step to step: who computes which stage, in which order, and how wide
 /// the rows are that go over a link.
 ///
@@ -241,12 +234,69 @@ enum class tensor_gradients : std::uint8_t {
 ///
 /// Shapes      row_bytes[links], in the order of stage_graph::links().
 struct pipeline_setup {
+  /// What the ranks that share a stage have after its backward.
+  enum class tensor_gradients : std::uint8_t {
+    copies,         ///< each the whole gradient of the inputs: one is sent
+    float32_parts,  ///< parts of it, which are added in rank order
+    float64_parts,
+  };
+
   process_grid grid;
   compiled_schedule schedule;
   std::vector<std::size_t> row_bytes = {};
   unit_strategy strategy = unit_strategy::direct;  ///< between modules of several replicas
   tensor_gradients tensor = tensor_gradients::copies;
   std::size_t ahead = 1;  ///< for so many tasks beside its own a rank is ready to receive
+
+  /// The ranks between which a pipeline_runner of this setup may send, whatever its plans: what has to
+  /// connect before the first task where a first message waits for its receiver (`nccl_pairs`).
+  ///
+  /// Expects     pipeline_runner::make accepts the setup.
+  /// Ensures     in increasing order, each once. What add_shared_gradients sends is not among them
+  /// Complexity  O(links x replicas of both sides + ranks).
+  [[nodiscard]] std::vector<rank_pair> pairs() const
+  {
+    std::vector<rank_pair> all;
+    auto const add = [&all](rank_id from, rank_id to, bool also_back) {
+      if (from == to) { return; }
+      all.push_back({from, to});
+      if (also_back) { all.push_back({to, from}); }
+    };
+    stage_graph const& stages = schedule.stages();
+    auto const unit_of = [&](stage_id stage) {
+      std::uint32_t const module = grid.place(rank_of_stage(grid, stages, stage, 0)).module;
+      std::vector<rank_id> ranks;
+      for (std::uint32_t data = 0; data < grid[module].data; ++data) {
+        ranks.push_back(rank_of_stage(grid, stages, stage, data));
+      }
+      return ranks;
+    };
+    for (stage_link const& link : stages.links()) {
+      if (stages[link.from].rank == stages[link.to].rank) { continue; }
+      bool const back = stages[link.from].backward;
+      auto const senders = unit_of(link.from);
+      auto const receivers = unit_of(link.to);
+      bool const direct = strategy == unit_strategy::direct;
+      std::size_t const brokers =
+          brokers_of({detail::span_of(senders), detail::span_of(receivers)}, strategy);
+      std::size_t const per_group = direct ? 1 : receivers.size() / brokers;
+      for (std::size_t at = 0; at < receivers.size(); ++at) {
+        rank_id const broker = receivers[at / per_group * per_group];
+        add(broker, receivers[at], back);
+        if (broker != receivers[at]) { continue; }
+        for (rank_id const sender : senders) { add(sender, broker, back); }
+      }
+    }
+    bool const parts = tensor != tensor_gradients::copies;
+    for (std::size_t rank = 0; rank < grid.ranks(); ++rank) {
+      grid_place root = grid.place(to_id<rank_id>(rank));
+      root.tensor = 0;
+      add(grid.rank(root), to_id<rank_id>(rank), parts);
+    }
+    std::sort(all.begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+    return all;
+  }
 };
 
 /// The samples of a step: in which microbatch each is, which replica of each module computes it,
@@ -329,57 +379,6 @@ struct pipeline_plan {
   }
 };
 
-/// The ranks between which a pipeline_runner of this setup may send, whatever its plans: what has to
-/// connect before the first task where a first message waits for its receiver (`nccl_pairs`).
-///
-/// Expects     pipeline_runner::make accepts the setup.
-/// Ensures     in increasing order, each once. What add_shared_gradients sends is not among them
-/// Complexity  O(links x replicas of both sides + ranks).
-[[nodiscard]] inline std::vector<rank_pair> pipeline_pairs(pipeline_setup const& setup)
-{
-  std::vector<rank_pair> pairs;
-  auto const add = [&pairs](rank_id from, rank_id to, bool also_back) {
-    if (from == to) { return; }
-    pairs.push_back({from, to});
-    if (also_back) { pairs.push_back({to, from}); }
-  };
-  stage_graph const& stages = setup.schedule.stages();
-  process_grid const& grid = setup.grid;
-  auto const unit_of = [&](stage_id stage) {
-    std::uint32_t const module = grid.place(rank_of_stage(grid, stages, stage, 0)).module;
-    std::vector<rank_id> ranks;
-    for (std::uint32_t data = 0; data < grid[module].data; ++data) {
-      ranks.push_back(rank_of_stage(grid, stages, stage, data));
-    }
-    return ranks;
-  };
-  for (stage_link const& link : stages.links()) {
-    if (stages[link.from].rank == stages[link.to].rank) { continue; }
-    bool const back = stages[link.from].backward;
-    auto const senders = unit_of(link.from);
-    auto const receivers = unit_of(link.to);
-    bool const direct = setup.strategy == unit_strategy::direct;
-    unit_pair const units{detail::span_of(senders), detail::span_of(receivers)};
-    std::size_t const brokers = units.brokers(setup.strategy);
-    std::size_t const per_group = direct ? 1 : receivers.size() / brokers;
-    for (std::size_t at = 0; at < receivers.size(); ++at) {
-      rank_id const broker = receivers[at / per_group * per_group];
-      add(broker, receivers[at], back);
-      if (broker != receivers[at]) { continue; }
-      for (rank_id const sender : senders) { add(sender, broker, back); }
-    }
-  }
-  bool const parts = setup.tensor != tensor_gradients::copies;
-  for (std::size_t rank = 0; rank < grid.ranks(); ++rank) {
-    grid_place root = grid.place(to_id<rank_id>(rank));
-    root.tensor = 0;
-    add(grid.rank(root), to_id<rank_id>(rank), parts);
-  }
-  std::sort(pairs.begin(), pairs.end());
-  pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
-  return pairs;
-}
-
 namespace detail {
 
 /// A setup, seen by one rank: which stages are its own, and where all others are.
@@ -388,7 +387,7 @@ class pipeline_job {
   /// Errors   those of pipeline_runner::make.
   [[nodiscard]] static result<pipeline_job> make(pipeline_setup setup, rank_id rank, bool can_add)
   {
-    if (!can_add && setup.tensor != tensor_gradients::copies) {
+    if (!can_add && setup.tensor != pipeline_setup::tensor_gradients::copies) {
       return fail(error_code::infeasible, 0,
                   "parts of gradients are not added in memory that the host does not reach; add "
                   "them in the stage, and give copies");
@@ -428,7 +427,7 @@ class pipeline_job {
     }
     pipeline_job job(std::move(setup), rank);
     for (stage_link const& link : job.stages().links()) {
-      bool const adds = job.setup().tensor != tensor_gradients::copies;
+      bool const adds = job.setup().tensor != pipeline_setup::tensor_gradients::copies;
       if (!adds || !job.is_local(link) || job.grid()[job.module_of(link.to)].tensor == 1) {
         continue;
       }

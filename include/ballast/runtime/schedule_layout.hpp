@@ -36,7 +36,7 @@ template <std::size_t D, order_policy Order = local_search<>>
     each.bytes_per_second = 0;  // the scheduler knows stages that compute
   }
   layout_pipeline const pipeline(computed, layout);
-  std::vector<scheduled_module> modules;
+  std::vector<scheduler_setup::module_spread> modules;
   for (std::size_t module = 0; module < D; ++module) {
     module_layout const own = layout.modules[module];
     std::uint32_t const here = own.dp / pipeline.groups();

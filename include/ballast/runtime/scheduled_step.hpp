@@ -9,16 +9,6 @@
 
 namespace ballast::inline v0 {
 
-/// A stage of a group's pipeline: which part of which replica it is.
-struct scheduled_stage {
-  std::uint32_t module = 0;
-  std::uint32_t replica = 0;  ///< among those of the group
-  std::uint32_t layers = 1;
-  std::uint64_t of_layers = 1;  ///< all stages of the replica
-
-  friend bool operator==(scheduled_stage const&, scheduled_stage const&) = default;
-};
-
 /// What every replica of every module computes in a step, microbatch by microbatch: the plan of a
 /// scheduler of D modules.
 ///
@@ -32,6 +22,14 @@ struct scheduled_stage {
 ///             (2) times of a group have a row per position, in the order in which they run
 template <std::size_t D>
 struct scheduled_step {
+  /// A stage of a group's pipeline: which part of which replica it is.
+  struct stage {
+    std::uint32_t module = 0;
+    std::uint32_t replica = 0;  ///< among those of the group
+    std::uint32_t layers = 1;
+    std::uint64_t of_layers = 1;  ///< all stages of the replica
+  };
+
   std::uint64_t number = 0;
   std::size_t microbatches = 0;  ///< of every replica
   /// The largest load of a microbatch on a stage while microbatches were as even as they can be, and
@@ -45,7 +43,7 @@ struct scheduled_step {
   time_units uncorrected = 0;
   std::vector<pipeline_times> times;  ///< of each group, at corrected costs
 
-  std::vector<scheduled_stage> stages;      ///< of each group
+  std::vector<stage> stages;                ///< of each group
   std::array<std::uint32_t, D> replicas{};  ///< of each module, in all groups
   std::array<id_vector<sample_id, bag_id>, D> owner;
   std::array<jagged<bag_id, sample_id>, D> samples;
@@ -109,65 +107,62 @@ inline constexpr std::uint32_t unchanged_factor = std::uint32_t{1} << 16;
   return (octave - 5) * 32 + ((bits >> (octave - 6)) & 31U);
 }
 
-/// How a module of a scheduled model is spread out: its replicas, and the layers of each stage of
-/// one.
-struct scheduled_module {
-  std::uint32_t replicas = 1;
-  std::vector<std::uint32_t> layers = {1};
-
-  [[nodiscard]] std::uint64_t all_layers() const
-  {
-    return std::accumulate(layers.begin(), layers.end(), std::uint64_t{0});
-  }
-};
-
 /// The pipelines that a scheduler fills.
 ///
 /// The schedule is that of one group of replicas, as many groups as the greatest common divisor of
 /// all numbers of replicas. Its stages are module after module, replica after replica of the group.
 struct scheduler_setup {
+  /// How a module is spread out: its replicas, and the layers of each stage of one.
+  struct module_spread {
+    std::uint32_t replicas = 1;
+    std::vector<std::uint32_t> layers = {1};
+
+    [[nodiscard]] std::uint64_t all_layers() const
+    {
+      return std::accumulate(layers.begin(), layers.end(), std::uint64_t{0});
+    }
+  };
+
   compiled_schedule schedule;
-  std::vector<scheduled_module> modules;  ///< in the order of the pipeline: encoders, then the LLM
+  std::vector<module_spread> modules;  ///< in the order of the pipeline: encoders, then the LLM
   /// What a replica of the last module can hold of one microbatch, in that module's sizes.
   std::int64_t most_per_microbatch = no_limit;
   /// How many tasks are simulated to find microbatches of unequal sizes with which the step is
   /// shorter; with 0 they are as even as they can be. Four million take about 30 ms.
   std::uint64_t simulated_tasks = 4'000'000;
-};
 
-/// The number of groups of replicas of a setup whose samples have so many sizes.
-///
-/// Errors      out_of_range: there are other modules than sizes, or module `position` has no
-///             replica, no stage or no layers, or the schedule has other stages than the modules
-///             (position 0).
-[[nodiscard]] inline result<std::uint32_t> replica_groups(scheduler_setup const& setup,
-                                                          std::size_t sizes)
-{
-  if (setup.modules.size() != sizes) {
-    return fail(error_code::out_of_range, 0, "a scheduler of ", detail::counted(sizes, "module"),
-                " was given ", setup.modules.size(), "; give one for each size of a sample");
-  }
-  std::uint32_t groups = 0;
-  for (std::size_t module = 0; module < sizes; ++module) {
-    scheduled_module const& each = setup.modules[module];
-    if (each.replicas == 0 || each.all_layers() == 0) {
-      return fail(error_code::out_of_range, module, "module ", module,
-                  " has no replica or no layers; give at least 1 of each");
+  /// The number of groups of replicas, where samples have so many sizes.
+  ///
+  /// Errors      out_of_range: there are other modules than sizes, or module `position` has no
+  ///             replica, no stage or no layers, or the schedule has other stages than the modules
+  ///             (position 0).
+  [[nodiscard]] result<std::uint32_t> groups(std::size_t sizes) const
+  {
+    if (modules.size() != sizes) {
+      return fail(error_code::out_of_range, 0, "a scheduler of ", detail::counted(sizes, "module"),
+                  " was given ", modules.size(), "; give one for each size of a sample");
     }
-    groups = std::gcd(groups, each.replicas);
+    std::uint32_t all = 0;
+    for (std::size_t at = 0; at < sizes; ++at) {
+      if (modules[at].replicas == 0 || modules[at].all_layers() == 0) {
+        return fail(error_code::out_of_range, at, "module ", at,
+                    " has no replica or no layers; give at least 1 of each");
+      }
+      all = std::gcd(all, modules[at].replicas);
+    }
+    std::size_t stages = 0;
+    for (module_spread const& each : modules) {
+      stages += each.replicas / all * each.layers.size();
+    }
+    if (stages != schedule.stages().stages()) {
+      return fail(error_code::out_of_range, 0, "the modules have ",
+                  detail::counted(stages, "stage"), " in each of ", detail::counted(all, "group"),
+                  " of replicas, and the schedule has ", schedule.stages().stages(),
+                  "; give the schedule of one group");
+    }
+    return all;
   }
-  std::size_t stages = 0;
-  for (scheduled_module const& each : setup.modules) {
-    stages += each.replicas / groups * each.layers.size();
-  }
-  if (stages != setup.schedule.stages().stages()) {
-    return fail(error_code::out_of_range, 0, "the modules have ", detail::counted(stages, "stage"),
-                " in each of ", detail::counted(groups, "group"),
-                " of replicas, and the schedule has ", setup.schedule.stages().stages(),
-                "; give the schedule of one group");
-  }
-  return groups;
-}
+};
 
 namespace detail {
 
@@ -175,8 +170,8 @@ namespace detail {
 ///
 /// Shapes      stages[module.layers.size()]
 /// Ensures     the times of all stages add up to `whole`
-inline void stage_times_of(std::span<stage_time> stages, scheduled_module const& module,
-                           stage_time const& whole)
+inline void stage_times_of(std::span<stage_time> stages,
+                           scheduler_setup::module_spread const& module, stage_time const& whole)
 {
   std::uint64_t const all = module.all_layers();
   std::uint64_t below = 0;

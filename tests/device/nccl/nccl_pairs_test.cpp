@@ -111,7 +111,7 @@ TEST(NcclPairsOnDevice, RunAPipelineInDeviceMemory)
       ballast::compiled_schedule::make(ballast::chain_of_stages(4, ranks), ballast::gpipe{}, 6)
           .value();
   toy::result_of_one_rank const alone(job);
-  auto const pairs = ballast::pipeline_pairs(job.setup);
+  auto const pairs = job.setup.pairs();
   std::vector<ncclComm_t> comms(ranks);
   ASSERT_EQ(ncclCommInitAll(comms.data(), static_cast<int>(ranks), nullptr), ncclSuccess);
   std::mutex mutex;

@@ -167,7 +167,7 @@ TEST(DataPipelineOfThreads, HandsOverPayloadsWithoutACopy)
   data_pipeline pipeline(noted_source{&places}, by_length{1}, 1, {.samples = 20});
   std::size_t handed = 0;
   while (auto const batch = pipeline.next(rank_id{0}).value()) {
-    for (ballast::own_sample const& own : batch->own) {
+    for (auto const& own : batch->own) {
       EXPECT_EQ(own.bytes.data(), places[batch->step->samples[own.entry]]);
       ++handed;
     }
@@ -212,8 +212,7 @@ TEST_P(DataPipeline, NamesWhoIsLostAndWhatIsLeftOut)
 
 TEST_P(DataPipeline, StopsEveryRankAtTheSameStep)  // Ensures (3)
 {
-  data_setup const setup{
-      .samples = 50, .step_samples = 5, .when_undecodable = ballast::undecodable::stops};
+  data_setup const setup{.samples = 50, .step_samples = 5, .stops_at_undecodable = true};
   auto const [trainers, others] =
       run(GetParam(), {.trainers = 3}, faulty_source{.bad = {3}}, by_length{3}, setup);
   for (trained const& each : trainers) {
@@ -240,8 +239,7 @@ struct broken_meanwhile {
 
 TEST_P(DataPipeline, GivesEveryRankTheStepThatIsPlannedWhenAnErrorComes)  // Ensures (3)
 {
-  data_setup const setup{
-      .samples = 2, .step_samples = 1, .when_undecodable = ballast::undecodable::stops};
+  data_setup const setup{.samples = 2, .step_samples = 1, .stops_at_undecodable = true};
   auto const expected = run(form::threads, {}, faulty_source{}, by_length{1}, setup).trainers[0];
   std::atomic<bool> planning = false;
   std::atomic<bool> broken = false;
@@ -445,7 +443,8 @@ std::size_t counted(std::int64_t loading, std::int64_t computing, std::size_t le
 }
 
 // The number after a step of one sample and rank.
-std::size_t after(ballast::producer_count& count, std::int64_t loading, std::int64_t computing)
+std::size_t after(ballast::detail::producer_count& count, std::int64_t loading,
+                  std::int64_t computing)
 {
   count.loaded(std::chrono::nanoseconds(loading));
   count.computed(std::chrono::nanoseconds(computing));
@@ -461,7 +460,7 @@ TEST(ProducerCount, IsWhatLoadsAStepInTheTimeOfOne)  // Ensures (1)
     std::size_t const most = least + random.below(9);
     auto const loading = random.between(0, 1000);
     auto const computing = random.between(0, 200);
-    ballast::producer_count count(least, most);
+    ballast::detail::producer_count count(least, most);
     EXPECT_EQ(count.now(), least);
     EXPECT_EQ(after(count, loading, computing), counted(loading, computing, least, most))
         << loading << " " << computing;
@@ -470,7 +469,7 @@ TEST(ProducerCount, IsWhatLoadsAStepInTheTimeOfOne)  // Ensures (1)
 
 TEST(ProducerCount, CountsStepsOfSeveralSamplesAndRanks)
 {
-  ballast::producer_count count(1, 8);
+  ballast::detail::producer_count count(1, 8);
   count.loaded(milliseconds(10));
   for (int rank = 0; rank < 2; ++rank) { count.computed(milliseconds(30)); }
   count.stepped(6, 2);  // 60 ms of loading, 30 of computing, and a quarter more
@@ -479,13 +478,13 @@ TEST(ProducerCount, CountsStepsOfSeveralSamplesAndRanks)
 
 TEST(ProducerCount, GrowsAtOnceAndShrinksSlowly)  // Ensures (2)
 {
-  ballast::producer_count count(1, 8);
+  ballast::detail::producer_count count(1, 8);
   EXPECT_EQ(after(count, 400, 100), 5U);
   for (int step = 0; step < 3; ++step) { EXPECT_EQ(after(count, 400, 400), 5U); }
   EXPECT_EQ(after(count, 400, 400), 4U);
   for (int step = 0; step < 3; ++step) { EXPECT_EQ(after(count, 400, 400), 4U); }
   EXPECT_EQ(after(count, 400, 100), 5U);
-  ballast::producer_count slow(1, 8);
+  ballast::detail::producer_count slow(1, 8);
   EXPECT_EQ(after(slow, std::numeric_limits<std::int64_t>::max(), 1), 8U);
 }
 

@@ -330,7 +330,7 @@ TEST(DataProxy, MakesAStepOfWhichAllIsLeftOut)
 TEST(DataProxy, StopsAtWhatCannotBeDecodedIfAsked)
 {
   run_setup setup{.data = {.samples = 50, .step_samples = 2, .modules = 2}, .bad = {17}};
-  setup.data.when_undecodable = ballast::undecodable::stops;
+  setup.data.stops_at_undecodable = true;
   drawn_run<long_rounds> run(setup, 3);
   EXPECT_LT(run.run(2, 0).size(), 25U);
   ASSERT_FALSE(run.proxy().health());

@@ -198,7 +198,7 @@ run_outcome run(form how, run_extent const& extent, Source const& source, Plan c
         auto const proxy = ballast::to_id<ballast::rank_id>(extent.trainers);
         if (comm.rank() < proxy) { return train_as(comm, proxy, options, extent.most_steps); }
         if (comm.rank() == proxy) {
-          if constexpr (ballast::data_source_with_lengths<Source>) {
+          if constexpr (ballast::detail::data_source_with_lengths<Source>) {
             return trained{.error = error_of(serve_as_proxy(
                                comm, extent.trainers, plan, setup, windows, options, extent.state,
                                [&](std::uint64_t sample) { return source.lengths(sample); }))};

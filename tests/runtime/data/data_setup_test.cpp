@@ -27,8 +27,8 @@ struct gives_bytes {
 };
 
 static_assert(ballast::data_source<loads_only>);
-static_assert(!ballast::data_source_with_lengths<loads_only>);
-static_assert(ballast::data_source_with_lengths<knows_lengths>);
+static_assert(!ballast::detail::data_source_with_lengths<loads_only>);
+static_assert(ballast::detail::data_source_with_lengths<knows_lengths>);
 static_assert(!ballast::data_source<gives_bytes>);
 
 TEST(DataWindows, AreOneStepOfTotalLengthsUnlessToldOtherwise)

@@ -70,13 +70,13 @@ struct lengths_of_source {
 ///
 ///     data_pipeline pipeline(source, plan, ranks, {.samples = 10'000, .step_samples = 256});
 ///     while (auto batch = pipeline.next(rank).value()) {   // each rank, by itself
-///       for (own_sample const& own : batch->own) { train(own.bytes); }
+///       for (auto const& own : batch->own) { train(own.bytes); }
 ///     }
 ///
 /// The loader that decodes the last sample of a step has it planned, by plan(step, owners), which
 /// writes the rank of each sample and may be any planner: step.lengths_of(entry) has its lengths.
 /// A payload moves from loader to rank, without a copy. Threads are started and ended as measured
-/// rates ask for (producer_count). `serve_as_proxy` and `data_trainer`
+/// rates ask for. `serve_as_proxy` and `data_trainer`
 /// are the same for processes.
 ///
 /// Expects     ranks >= 1; options.late_after is above 0; each rank calls next() from one thread at a
@@ -181,7 +181,7 @@ class data_pipeline {
  private:
   using clock = std::chrono::steady_clock;
   using loader = detail::loader_thread;
-  using lengths_of = std::conditional_t<data_source_with_lengths<Source>,
+  using lengths_of = std::conditional_t<detail::data_source_with_lengths<Source>,
                                         detail::lengths_of_source<Source>, no_lengths>;
 
   struct rank_times {
@@ -191,7 +191,7 @@ class data_pipeline {
 
   [[nodiscard]] lengths_of lengths() const
   {
-    if constexpr (data_source_with_lengths<Source>) { return {&source_}; }
+    if constexpr (detail::data_source_with_lengths<Source>) { return {&source_}; }
     return {};
   }
 

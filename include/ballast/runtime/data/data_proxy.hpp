@@ -62,23 +62,22 @@ class data_state {
     bool const empty = step.samples.empty();
     auto const cost = empty ? 0 : cost_of(windows, step.lengths_of(0));
     if (!cost) { return tl::unexpected(cost.error()); }
-    state_writer out("data_pipeline 2");
-    for (auto const& [name, value] : made_by_) {
-      out.line(name).number(static_cast<std::int64_t>(value));
+    saved_step saved{.cost = *cost,
+                     .plan = plan,
+                     .number = step.number + 1,
+                     .epoch = step.epoch + (step.ends_epoch ? 1 : 0),
+                     .position = step.ends_epoch ? 0 : step.position + 1,
+                     .left_out = step.left_out};
+    saved.lengths.resize(made_by_[2].second);
+    if (!empty) {
+      saved.sample = static_cast<std::int64_t>(step.samples.front());
+      std::copy_n(step.lengths.begin(), saved.lengths.size(), saved.lengths.begin());
     }
-    out.line("sample").number(empty ? -1 : static_cast<std::int64_t>(step.samples.front()));
-    for (std::size_t module = 0; module < made_by_[2].second; ++module) {
-      out.number(empty ? 0 : step.lengths[module]);
-    }
-    out.line("cost").number(*cost);
-    out.line("plan").number(static_cast<std::int64_t>(plan));
-    out.line("step").number(static_cast<std::int64_t>(step.number + 1));
-    out.line("epoch").number(static_cast<std::int64_t>(step.epoch + (step.ends_epoch ? 1 : 0)));
-    out.line("position").number(static_cast<std::int64_t>(step.ends_epoch ? 0 : step.position + 1));
-    out.line("left_out").number(static_cast<std::int64_t>(step.left_out));
+    state_writer out(title);
+    auto made_by = made_by_;
+    describe(saved, made_by, out);
     std::uint64_t const check = word_of(out.text());
-    out.line("check").number(static_cast<std::int64_t>(check));
-    return out.text();
+    return out.line("check").number(check).text();
   }
 
   /// Reads what save() wrote.
@@ -92,28 +91,12 @@ class data_state {
                   "the saved state is of an earlier version, which did not write what it was made "
                   "by; begin again, or with a state that this version has saved");
     }
-    constexpr auto most = std::numeric_limits<std::int64_t>::max();
-    state_reader in(text);
-    auto const word = [&](std::string_view name, std::int64_t least = 0) {
-      in.expect(name);
-      return static_cast<std::uint64_t>(in.number(least, most));
-    };
-    in.expect("data_pipeline 2");
+    state_reader in(title, text);
     auto theirs = made_by_;
-    for (auto& [name, value] : theirs) { value = word(name, -most - 1); }
     saved_step saved;
-    in.expect("sample");
-    saved.sample = in.number(-1, most);
-    for (std::uint64_t module = 0; module < theirs[2].second && !in.failed(); ++module) {
-      saved.lengths.push_back(in.number(0, longest_sample));
-    }
-    saved.cost = static_cast<cost_units>(word("cost"));
-    saved.plan = word("plan", -most - 1);
-    saved.number = word("step");
-    saved.epoch = word("epoch");
-    saved.position = word("position");
-    saved.left_out = word("left_out");
-    std::uint64_t const check = word("check", -most - 1);
+    describe(saved, theirs, in);
+    std::uint64_t check = 0;
+    in.line("check").number(check);
     if (auto done = in.finish(); !done) { return tl::unexpected(done.error()); }
     if (check != word_of(text.substr(0, text.rfind("check")))) {
       return fail(error_code::syntax, text.rfind("check"),
@@ -140,6 +123,25 @@ class data_state {
   }
 
  private:
+  static constexpr std::string_view title = "data_pipeline 2";
+
+  template <class State>
+  static void describe(saved_step& saved, auto& made_by, State& state)
+  {
+    for (auto& [name, value] : made_by) { state.line(name).number(value); }
+    state.line("sample").number(saved.sample, -1);
+    for (std::size_t module = 0; module < made_by[2].second && !state.failed(); ++module) {
+      saved.lengths.resize(std::max(saved.lengths.size(), module + 1));
+      state.number(saved.lengths[module], 0, longest_sample);
+    }
+    state.line("cost").number(saved.cost, 0);
+    state.line("plan").number(saved.plan);
+    state.line("step").number(saved.number, 0);
+    state.line("epoch").number(saved.epoch, 0);
+    state.line("position").number(saved.position, 0);
+    state.line("left_out").number(saved.left_out, 0);
+  }
+
   /// 0 where windows are of one step, which asks for no cost.
   template <class Windows>
   [[nodiscard]] static result<cost_units> cost_of(Windows const& windows,
@@ -554,7 +556,7 @@ class data_proxy {
     if (compared_.ends(loader, ticket) || window == nullptr) { return; }
     detail::window_sample const& sample = window->samples[ticket - window->first_ticket];
     bool const made = window->planned && window->unit_steps[sample.unit] < window->made;
-    if (made || setup().when_undecodable == undecodable::stops) {
+    if (made || setup().stops_at_undecodable) {
       health_ = fail(error_code::failed, sample.sample, "sample ", sample.sample,
                      " cannot be decoded: ", why,
                      made ? "; it was decoded once, before its loader was lost: look what changes "

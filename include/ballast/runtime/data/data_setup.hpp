@@ -29,18 +29,15 @@ concept data_source = requires(S const& source, std::uint64_t sample) {
   { source.load(sample) } -> std::same_as<result<loaded_sample>>;
 };
 
-/// One that has lengths() too.
+namespace detail {
+
 template <class S>
 concept data_source_with_lengths =
     data_source<S> && requires(S const& source, std::uint64_t sample) {
       { source.lengths(sample) } -> std::same_as<std::vector<tokens>>;
     };
 
-/// What becomes of a sample that cannot be decoded.
-enum class undecodable : std::uint8_t {
-  left_out,  ///< it is named, left out with all of its group, and counted
-  stops,     ///< its step is an error that names it
-};
+}  // namespace detail
 
 /// What a data pipeline deals, and in which order. Steps depend on this alone: not on how many
 /// ranks, loaders and threads there are, nor on how fast they are.
@@ -57,7 +54,9 @@ struct data_setup {
   /// Empty, or the group of each sample: samples of a group train in one step, and are left out
   /// together. Their numbers are arbitrary.
   std::vector<std::uint32_t> together = {};
-  undecodable when_undecodable = undecodable::left_out;
+  /// A sample that cannot be decoded is named, left out with all of its group, and counted; or its
+  /// step is an error that names it.
+  bool stops_at_undecodable = false;
   /// For how many steps samples may be fetched that have not been taken, beside the window's: the
   /// bound of all queues together, at least 1.
   std::size_t fetched_ahead = 2;
@@ -103,15 +102,15 @@ struct data_step {
   }
 };
 
-/// A sample that a rank computes: which entry of the step it is, and its payload.
-struct own_sample {
-  std::size_t entry = 0;
-  std::vector<std::byte> bytes = {};
-};
-
 /// What a rank has of a step: all of its metadata, and the payloads that the plan gives this rank,
 /// in the order of the step's entries.
 struct data_batch {
+  /// A sample that this rank computes: which entry of the step it is, and its payload.
+  struct own_sample {
+    std::size_t entry = 0;
+    std::vector<std::byte> bytes = {};
+  };
+
   std::shared_ptr<data_step const> step;
   std::vector<own_sample> own;
 };
@@ -150,60 +149,6 @@ namespace detail {
 }
 
 }  // namespace detail
-
-/// How many loaders a data pipeline needs, from measured rates: the seconds that loading the
-/// samples of a step takes, over those that ranks compute one, and a quarter more.
-///
-/// Ensures     (1) from least to most; most where ranks compute nothing, least before the first step
-///             (2) a larger number at once; a smaller one by one loader, after four steps in a row
-///                 for which fewer were enough
-class producer_count {
- public:
-  /// Expects     1 <= least <= most.
-  producer_count(std::size_t least, std::size_t most) : least_(least), most_(most), now_(least)
-  {
-    BALLAST_EXPECTS(least >= 1 && least <= most, "a data pipeline of ", least, " to ", most,
-                    " loaders");
-  }
-
-  /// A loader took so long for a sample. Recent ones count most.
-  void loaded(std::chrono::nanoseconds took)
-  {
-    loading_ = loading_.count() == 0 ? took : loading_ + (took - loading_) / 8;
-  }
-  /// A rank computed for so long between two steps.
-  void computed(std::chrono::nanoseconds took) { computing_ += took; }
-
-  /// All ranks have taken a step.
-  void stepped(std::size_t step_samples, std::size_t ranks)
-  {
-    std::size_t const needed = enough(static_cast<uint128>(loading_.count()) * step_samples,
-                                      static_cast<uint128>(computing_.count()) / ranks);
-    computing_ = {};
-    fewer_ = needed < now_ ? fewer_ + 1 : 0;
-    if (needed < now_ && fewer_ < 4) { return; }
-    now_ = std::max(needed, now_ - 1);
-    fewer_ = 0;
-  }
-
-  [[nodiscard]] std::size_t now() const { return now_; }
-
- private:
-  [[nodiscard]] std::size_t enough(uint128 loading, uint128 computing) const
-  {
-    uint128 const load = loading * 5;
-    uint128 const compute = computing * 4;
-    if (load > compute * most_ || compute == 0) { return loading == 0 ? least_ : most_; }
-    return std::max(least_, static_cast<std::size_t>((load + compute - 1) / compute));
-  }
-
-  std::size_t least_;
-  std::size_t most_;
-  std::size_t now_;
-  std::size_t fewer_ = 0;                    // steps in a row
-  std::chrono::nanoseconds loading_ = {};    // of a sample
-  std::chrono::nanoseconds computing_ = {};  // of all ranks, since the last step
-};
 
 /// What a window policy sees: units (samples, or groups that stay together) of one size, which may
 /// change places between the steps of a window. Each unit has arrived in a step, and trains in a

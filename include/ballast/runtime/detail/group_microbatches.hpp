@@ -21,7 +21,7 @@ namespace ballast::inline v0::detail {
 /// The samples of a global batch in microbatches, these in groups of replicas, and which replica of
 /// its group computes which sample.
 ///
-/// Expects     replica_groups(setup, D) == groups.
+/// Expects     setup.groups(D) == groups.
 /// Ensures     no replica of the last module holds more than most_per_microbatch
 /// Errors      those of partition, positions of the global batch.
 template <std::size_t D, class Split>
@@ -184,7 +184,7 @@ class group_microbatches {
     return done;
   }
 
-  std::vector<scheduled_module> modules_;  // of one group
+  std::vector<scheduler_setup::module_spread> modules_;  // of one group
   std::int64_t most_per_microbatch_;
   std::uint32_t groups_;
   Split split_;

@@ -14,6 +14,23 @@ enum class message_kind : std::uint8_t {
   part,     ///< of a gradient, to the first tensor rank
 };
 
+/// What a rank sends of a route, or what comes to it, and the rows of its array.
+struct half_route {
+  route_table const& table;
+  tokens rows;
+};
+
+/// Backward a route is gone the other way.
+[[nodiscard]] inline half_route incoming(route_plan const& route, bool forward)
+{
+  if (forward) { return {route.received, route.rows_after}; }
+  return {route.sent, route.rows_before};
+}
+[[nodiscard]] inline half_route outgoing(route_plan const& route, bool forward)
+{
+  return incoming(route, !forward);
+}
+
 /// A message that will come, with all that its receiver has to know.
 struct coming_message {
   rank_id peer{};
@@ -62,9 +79,8 @@ class coming_messages {
         if (!forward && !job.has_gradient(links[k])) { continue; }
         std::size_t const link = job.link(stage, !forward, k);
         unit_plan const& plan = routes(link, microbatch);
-        add_all(job, forward ? plan.gather.received : plan.gather.sent,
-                forward ? plan.gather.rows_after : plan.gather.rows_before, link,
-                message_kind::gather, number_of_task(other, task.pass, task.position));
+        add_all(job, incoming(plan.gather, forward), link, message_kind::gather,
+                number_of_task(other, task.pass, task.position));
       }
     }
     sort(job, own_tasks);
@@ -100,16 +116,14 @@ class coming_messages {
       std::size_t const link = job.link(stage, true, k);
       if (job.is_local(into[k]) || (!forward && !job.has_gradient(into[k]))) { continue; }
       unit_plan const& plan = routes(link, microbatch);
-      if (!forward && job.setup().tensor != tensor_gradients::copies) {
+      if (!forward && job.setup().tensor != pipeline_setup::tensor_gradients::copies) {
         for (std::uint32_t tensor = 1; tensor < job.tensor_ranks(); ++tensor) {
           add(job.beside(tensor), task, link, message_kind::part,
               bytes(job, plan.rows_after(), link), true);
         }
       }
       if (through_brokers) {
-        add_all(job, forward ? plan.scatter.received : plan.scatter.sent,
-                forward ? plan.scatter.rows_after : plan.scatter.rows_before, link,
-                message_kind::scatter, task);
+        add_all(job, incoming(plan.scatter, forward), link, message_kind::scatter, task);
       }
     }
   }
@@ -133,13 +147,14 @@ class coming_messages {
     all_.push_back(message);
   }
 
-  void add_all(pipeline_job const& job, route_table const& table, tokens rows, std::size_t link,
-               message_kind kind, std::size_t task)
+  void add_all(pipeline_job const& job, half_route const& half, std::size_t link, message_kind kind,
+               std::size_t task)
   {
-    if (rows == 0) { return; }
-    auto const from = table.rows();
+    if (half.rows == 0) { return; }
+    auto const from = half.table.rows();
     for (std::size_t peer = 0; peer < from.size(); ++peer) {
-      add(to_id<rank_id>(peer), task, link, kind, bytes(job, from[peer], link), from[peer] == rows);
+      add(to_id<rank_id>(peer), task, link, kind, bytes(job, from[peer], link),
+          from[peer] == half.rows);
     }
   }
 
@@ -230,7 +245,8 @@ class link_traffic {
   [[nodiscard]] result<void> carry(occasion const& at, block made)
   {
     result<void> done;
-    bool const has_parts = !at.forward && job_.setup().tensor != tensor_gradients::copies;
+    bool const has_parts =
+        !at.forward && job_.setup().tensor != pipeline_setup::tensor_gradients::copies;
     if (!job_.is_root()) {
       if (has_parts && made != blocks::none) { done = memory_.send(comm_, made, job_.root()); }
     } else {
@@ -255,46 +271,31 @@ class link_traffic {
  private:
   [[nodiscard]] result<block> bring_to_root(occasion const& at, unit_plan const& plan)
   {
-    if (!at.forward) {
-      return assemble(at, message_kind::gather, plan.gather.sent, plan.gather.rows_before);
-    }
-    if (plan.is_direct()) {
-      return assemble(at, message_kind::gather, plan.gather.received, plan.gather.rows_after);
-    }
-    if (plan.gather.rows_after == 0) {
-      return assemble(at, message_kind::scatter, plan.scatter.received, plan.scatter.rows_after);
-    }
-    auto const middle =
-        assemble(at, message_kind::gather, plan.gather.received, plan.gather.rows_after);
+    if (!at.forward || plan.is_direct()) { return assemble(at, message_kind::gather, plan.gather); }
+    if (plan.gather.rows_after == 0) { return assemble(at, message_kind::scatter, plan.scatter); }
+    auto const middle = assemble(at, message_kind::gather, plan.gather);
     if (!middle) { return middle; }
-    if (auto sent = send_all(at, plan.scatter.sent, plan.scatter.rows_before, *middle); !sent) {
-      return tl::unexpected(sent.error());
-    }
-    if (auto started = comm_.start(); !started) { return tl::unexpected(started.error()); }
-    auto found =
-        assemble(at, message_kind::scatter, plan.scatter.received, plan.scatter.rows_after);
-    if (found) {
-      keep(at, plan.scatter, *middle, *found);
-      memory_.drop(*middle);
-    }
+    auto sent = send_all(at, plan.scatter, *middle);
+    if (sent) { sent = comm_.start(); }
+    if (!sent) { return tl::unexpected(sent.error()); }
+    auto found = assemble(at, message_kind::scatter, plan.scatter);
+    if (!found) { return found; }
+    keep(at, plan.scatter, *middle, *found);
+    memory_.drop(*middle);
     return found;
   }
 
   [[nodiscard]] result<void> carry_from_root(occasion const& at, block made)
   {
     unit_plan const& plan = routes_(at.link, at.microbatch);
-    if (at.forward) { return send_all(at, plan.gather.sent, plan.gather.rows_before, made); }
-    if (plan.is_direct()) {
-      return send_all(at, plan.gather.received, plan.gather.rows_after, made);
-    }
-    auto done = send_all(at, plan.scatter.received, plan.scatter.rows_after, made);
+    if (at.forward || plan.is_direct()) { return send_all(at, plan.gather, made); }
+    auto done = send_all(at, plan.scatter, made);
     if (done) { done = comm_.start(); }
     if (!done || plan.gather.rows_after == 0) { return done; }
-    auto const middle =
-        assemble(at, message_kind::scatter, plan.scatter.sent, plan.scatter.rows_before);
+    auto const middle = assemble(at, message_kind::scatter, plan.scatter);
     if (!middle) { return tl::unexpected(middle.error()); }
     keep(at, plan.scatter, made, *middle);
-    done = send_all(at, plan.gather.received, plan.gather.rows_after, *middle);
+    done = send_all(at, plan.gather, *middle);
     memory_.drop(*middle);
     return done;
   }
@@ -325,10 +326,11 @@ class link_traffic {
     return blocks::none;
   }
 
-  /// An array of so many rows, of the messages for it. What stays on this rank is left out.
+  /// The array that a route leads to, of the messages for it. What stays on this rank is left out.
   [[nodiscard]] result<block> assemble(occasion const& at, message_kind kind,
-                                       route_table const& table, tokens rows)
+                                       route_plan const& route)
   {
+    auto const [table, rows] = incoming(route, at.forward);
     if (rows == 0) { return blocks::none; }
     std::size_t const width = job_.setup().row_bytes[at.link];
     block array = blocks::none;
@@ -368,9 +370,9 @@ class link_traffic {
   }
 
   /// Sends the rows of an array to all that want some. An array for one peer is sent as it is.
-  [[nodiscard]] result<void> send_all(occasion const& at, route_table const& table, tokens rows,
-                                      block array)
+  [[nodiscard]] result<void> send_all(occasion const& at, route_plan const& route, block array)
   {
+    auto const [table, rows] = outgoing(route, at.forward);
     std::size_t const width = job_.setup().row_bytes[at.link];
     for (std::size_t peer = 0; peer < table.rows().size(); ++peer) {
       tokens const leaving = table.rows()[peer];
@@ -403,7 +405,7 @@ class link_traffic {
       if (!part) { return tl::unexpected(part.error()); }
       if constexpr (remote_memory<Allocator>) {
         // pipeline_job::make has refused it
-      } else if (job_.setup().tensor == tensor_gradients::float32_parts) {
+      } else if (job_.setup().tensor == pipeline_setup::tensor_gradients::float32_parts) {
         add<float>(memory_.rows(sum), memory_.rows(*part));
       } else {
         add<double>(memory_.rows(sum), memory_.rows(*part));

@@ -17,6 +17,60 @@ concept data_plan = requires(P& plan, data_step const& step, std::span<rank_id> 
   { plan(step, owner) } -> std::same_as<result<void>>;
 };
 
+/// How many loaders a data pipeline needs, from measured rates: the seconds that loading the
+/// samples of a step takes, over those that ranks compute one, and a quarter more.
+///
+/// Ensures     (1) from least to most; most where ranks compute nothing, least before the first step
+///             (2) a larger number at once; a smaller one by one loader, after four steps in a row
+///                 for which fewer were enough
+class producer_count {
+ public:
+  /// Expects     1 <= least <= most.
+  producer_count(std::size_t least, std::size_t most) : least_(least), most_(most), now_(least)
+  {
+    BALLAST_EXPECTS(least >= 1 && least <= most, "a data pipeline of ", least, " to ", most,
+                    " loaders");
+  }
+
+  /// A loader took so long for a sample. Recent ones count most.
+  void loaded(std::chrono::nanoseconds took)
+  {
+    loading_ = loading_.count() == 0 ? took : loading_ + (took - loading_) / 8;
+  }
+  /// A rank computed for so long between two steps.
+  void computed(std::chrono::nanoseconds took) { computing_ += took; }
+
+  /// All ranks have taken a step.
+  void stepped(std::size_t step_samples, std::size_t ranks)
+  {
+    std::size_t const needed = enough(static_cast<uint128>(loading_.count()) * step_samples,
+                                      static_cast<uint128>(computing_.count()) / ranks);
+    computing_ = {};
+    fewer_ = needed < now_ ? fewer_ + 1 : 0;
+    if (needed < now_ && fewer_ < 4) { return; }
+    now_ = std::max(needed, now_ - 1);
+    fewer_ = 0;
+  }
+
+  [[nodiscard]] std::size_t now() const { return now_; }
+
+ private:
+  [[nodiscard]] std::size_t enough(uint128 loading, uint128 computing) const
+  {
+    uint128 const load = loading * 5;
+    uint128 const compute = computing * 4;
+    if (load > compute * most_ || compute == 0) { return loading == 0 ? least_ : most_; }
+    return std::max(least_, static_cast<std::size_t>((load + compute - 1) / compute));
+  }
+
+  std::size_t least_;
+  std::size_t most_;
+  std::size_t now_;
+  std::size_t fewer_ = 0;                    // steps in a row
+  std::chrono::nanoseconds loading_ = {};    // of a sample
+  std::chrono::nanoseconds computing_ = {};  // of all ranks, since the last step
+};
+
 /// What a call of load() gave.
 struct ended_load {
   result<void> called = {};  // failed: it threw

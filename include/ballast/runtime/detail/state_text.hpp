@@ -9,7 +9,8 @@
 
 namespace ballast::inline v0::detail {
 
-/// Writes words and whole numbers, a line of each kind.
+/// Writes words and whole numbers, a line of each kind. What is saved calls a state_writer and a
+/// state_reader alike, so that it says once what there is.
 class state_writer {
  public:
   explicit state_writer(std::string_view title) : text_(title) {}
@@ -19,13 +20,27 @@ class state_writer {
     text_.append("\n").append(name);
     return *this;
   }
-  state_writer& number(std::int64_t value)
+  /// A number that is at least one and at most the other.
+  template <class T>
+  state_writer& number(T value, std::int64_t /*least*/ = any_least,
+                       std::int64_t /*most*/ = any_most)
   {
-    text_.append(" ").append(std::to_string(value));
+    text_.append(" ").append(std::to_string(static_cast<std::int64_t>(value)));
     return *this;
   }
+  /// So many entries, each of which use(entry) writes.
+  template <class List, class Use>
+  void list(List& all, std::size_t /*fewest*/, std::size_t /*most*/, Use const& use)
+  {
+    number(all.size());
+    for (auto& each : all) { use(each); }
+  }
 
+  [[nodiscard]] static bool failed() { return false; }
   [[nodiscard]] std::string text() const { return text_ + "\n"; }
+
+  static constexpr std::int64_t any_least = std::numeric_limits<std::int64_t>::min();
+  static constexpr std::int64_t any_most = std::numeric_limits<std::int64_t>::max();
 
  private:
   std::string text_;
@@ -35,29 +50,41 @@ class state_writer {
 /// nothing.
 class state_reader {
  public:
-  explicit state_reader(std::string_view text) : text_(text) {}
+  state_reader(std::string_view title, std::string_view text) : text_(text) { line(title); }
 
-  void expect(std::string_view words)
+  state_reader& line(std::string_view words)
   {
     while (!words.empty()) {
       std::size_t const end = words.find(' ');
       expect_word(words.substr(0, end));
       words.remove_prefix(end == std::string_view::npos ? words.size() : end + 1);
     }
+    return *this;
   }
 
   /// A whole number from `least` to `most`; `least` where it is none.
-  [[nodiscard]] std::int64_t number(std::int64_t least, std::int64_t most)
+  template <class T>
+  state_reader& number(T& value, std::int64_t least = state_writer::any_least,
+                       std::int64_t most = state_writer::any_most)
   {
     std::size_t const begin = skip_space();
     std::string_view const word = next_word();
-    std::int64_t value = 0;
-    auto const [end, code] = std::from_chars(word.data(), word.data() + word.size(), value);
-    if (code != std::errc{} || end != word.data() + word.size() || value < least || value > most) {
+    std::int64_t read = 0;
+    auto const [end, code] = std::from_chars(word.data(), word.data() + word.size(), read);
+    if (code != std::errc{} || end != word.data() + word.size() || read < least || read > most) {
       refuse(begin, word, concat("a number from ", least, " to ", most));
-      return least;
+      read = least;
     }
-    return value;
+    value = static_cast<T>(read);
+    return *this;
+  }
+  template <class List, class Use>
+  void list(List& all, std::size_t fewest, std::size_t most, Use const& use)
+  {
+    all.clear();
+    std::size_t count = 0;
+    number(count, static_cast<std::int64_t>(fewest), static_cast<std::int64_t>(most));
+    while (all.size() < count && !failed()) { use(all.emplace_back()); }
   }
 
   [[nodiscard]] bool failed() const { return !problem_.empty(); }
