@@ -257,6 +257,36 @@ TEST(UnitExchange, TellsAllRanksWhoDidSomethingElse)  // Ensures (5)
   }
 }
 
+// The receiver has made an exchange more, of nothing: what comes has the right size, rows and arrays.
+TEST(UnitExchange, TellsAMessageOfAnotherExchange)  // Errors
+{
+  std::array const sender{rank_id{0}};
+  std::array const receiver{rank_id{1}};
+  ballast::run_ranks(2, [&](thread_communicator& comm) {
+    bool const sends = comm.rank() == sender[0];
+    unit_exchange exchange;
+    auto const forward = [&](std::vector<tokens> const& lengths) {
+      ballast::workspace memory;
+      ballast::placement from, to;
+      assign_unit(from, memory, lengths, sender, 1, 2);
+      assign_unit(to, memory, lengths, receiver, 1, 2);
+      auto const plan =
+          plan_units(from, to, {sender, receiver}, unit_strategy::direct, comm.rank());
+      std::vector<int> x(static_cast<std::size_t>(plan.rows_before()), 7);
+      std::vector<int> y(static_cast<std::size_t>(plan.rows_after()));
+      return exchange.forward(comm, plan, rows_of(x, y));
+    };
+    if (!sends) { EXPECT_TRUE(forward({})); }
+    auto const done = forward({3, 2});
+    EXPECT_EQ(done.has_value(), sends);
+    if (!done) {
+      EXPECT_THAT(done.error().message, testing::HasSubstr("which exchange comes next"));
+      EXPECT_EQ(done.error().ranks, std::vector{sender[0]});
+    }
+    EXPECT_FALSE(exchange.finish(comm));
+  });
+}
+
 // A sender learns late that its receiver wanted rows of another width. What it sends next arrives,
 // and finish() tells both.
 TEST(UnitExchange, SendsOnAfterAMismatchOfAnEarlierMessage)
