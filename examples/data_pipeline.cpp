@@ -122,7 +122,7 @@ result<void> plan(data_step const& step, std::span<rank_id> owner)
 }
 
 data_setup const setup{.samples = samples, .step_samples = 8, .modules = 2, .epochs = 2};
-data_windows<> const windows{.steps = 4, .held_back = 2};
+data_windows const windows{.steps = 4, .held_back = 2};
 
 std::vector<trained> over_threads(captioned_pictures const& source)
 {

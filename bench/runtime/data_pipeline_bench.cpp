@@ -64,8 +64,8 @@ void data_proxy(benchmark::State& state)
   std::size_t held = 0;
   for (auto _ : state) {
     std::size_t const before = heap_bytes();
-    auto const proxy = std::make_unique<ballast::data_proxy<>>(
-        data_setup{.samples = samples, .step_samples = 256});
+    auto const proxy =
+        std::make_unique<ballast::data_proxy>(data_setup{.samples = samples, .step_samples = 256});
     data_step step;
     std::vector<std::uint64_t> tickets;
     std::vector<tokens> const length = {1000};
@@ -313,9 +313,9 @@ void data_windows(benchmark::State& state, std::vector<tokens> const& lengths, P
                                         .held_back = static_cast<std::size_t>(state.range(1)),
                                         .policy = policy,
                                         .cost = cost_of};
-    ballast::data_proxy proxy(data_setup{.samples = lengths.size(), .step_samples = 4 * ranks},
-                              windows);
     auto const known = [&](std::uint64_t sample) { return std::vector<tokens>{lengths[sample]}; };
+    ballast::data_proxy proxy(data_setup{.samples = lengths.size(), .step_samples = 4 * ranks},
+                              windows, known);
     data_step step;
     std::vector<std::uint64_t> tickets;
     double makespans = 0;
@@ -323,7 +323,7 @@ void data_windows(benchmark::State& state, std::vector<tokens> const& lengths, P
     double most = 0;
     std::size_t steps = 0;
     while (!proxy.finished()) {
-      while (auto const dealt = proxy.deal(0, known)) {
+      while (auto const dealt = proxy.deal(0)) {
         (void)proxy.report(0, dealt->ticket, known(dealt->sample));
       }
       while (proxy.make(step, tickets)) {

@@ -3,7 +3,6 @@
 
 #include "../support/counted_allocations.hpp"
 #include "../support/test.hpp"
-#include "losses_read.hpp"
 
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/cost/cost_literal.hpp>
@@ -267,76 +266,6 @@ TEST(StepBalancer, TakesAsManySamplesAsAreRead)
   });
 }
 
-/// Rows as read and as computed by each rank of a job, GPU by GPU.
-struct routed_rows {
-  std::vector<std::vector<std::int64_t>> as_computed;
-  std::vector<std::vector<tokens>> lengths;
-  std::uint64_t digest = 0;
-};
-
-/// Routes what the GPUs have read, with so many GPUs in each rank.
-std::vector<routed_rows> route_with(std::uint32_t each,
-                                    std::vector<std::vector<tokens>> const& read,
-                                    ballast::bag_layout const& bags)
-{
-  return ballast::run_ranks(read.size() / each, [&](thread_communicator& comm) {
-    step_balancer balancer(comm, bags, layer_cost, refine{},
-                           {.query_heads = 2, .gpus_per_rank = each});
-    std::size_t const first = to_index(comm.rank()) * each;
-    std::vector<tokens> own;
-    std::vector<std::int64_t> x;
-    for (std::size_t gpu = first; gpu < first + each; ++gpu) {
-      own.insert(own.end(), read[gpu].begin(), read[gpu].end());
-      auto const rows =
-          static_cast<std::size_t>(std::accumulate(read[gpu].begin(), read[gpu].end(), tokens{0}));
-      auto const rows_of_gpu = numbered_rows(rows, ballast::to_id<rank_id>(gpu));
-      x.insert(x.end(), rows_of_gpu.begin(), rows_of_gpu.end());
-    }
-    EXPECT_TRUE(balancer.plan(own));
-    std::vector<std::int64_t> there(balancer.rows_computed() * 3);
-    std::vector<std::int64_t> back(x.size());
-    EXPECT_TRUE(balancer.route(ballast::rows_of(x, there, 3)));
-    EXPECT_TRUE(balancer.reverse_route(ballast::rows_of(there, back, 3)));
-    EXPECT_EQ(back, x);
-    routed_rows routed{{}, {}, balancer.planned().digest()};
-    tokens next = 0;
-    for (std::uint32_t local = 0; local < each; ++local) {
-      auto const [row, count] = balancer.rows_of_gpu(local);
-      EXPECT_EQ(row, next);
-      next += count;
-      auto const gpu = ballast::to_id<rank_id>(first + local);
-      EXPECT_EQ(count, balancer.as_computed().rows(gpu));
-      EXPECT_EQ(balancer.bag(local), bags.bag_of(gpu));
-      EXPECT_EQ(to_index(bags[balancer.bag(local)].first) + balancer.gpu(local), to_index(gpu));
-      EXPECT_EQ(balancer.heads(local).gpus(), bags[balancer.bag(local)].gpus);
-      routed.as_computed.emplace_back(there.begin() + 3 * row, there.begin() + 3 * next);
-      routed.lengths.emplace_back(balancer.lengths(local).begin(), balancer.lengths(local).end());
-    }
-    EXPECT_EQ(static_cast<std::size_t>(next), balancer.rows_computed());
-    return routed;
-  });
-}
-
-TEST(StepBalancer, PlansForRanksOfSeveralGpusAsForOneRankPerGpu)
-{
-  ballast::random_source random(23);
-  for (auto const& bags : {ballast::one_gpu_bags(6), bags_over("g2n1+g1n1+g3n1", 6)}) {
-    for (int step = 0; step < 5; ++step) {
-      auto const read = step_of(6, random);
-      auto const expected = route_with(1, read, bags);
-      for (std::uint32_t const each : {2U, 3U, 6U}) {
-        auto const routed = route_with(each, read, bags);
-        for (std::size_t gpu = 0; gpu < 6; ++gpu) {
-          auto const& own = routed[gpu / each];
-          EXPECT_EQ(own.digest, expected[gpu].digest);
-          EXPECT_EQ(own.as_computed[gpu % each], expected[gpu].as_computed[0]);
-          EXPECT_EQ(own.lengths[gpu % each], expected[gpu].lengths[0]);
-        }
-      }
-    }
-  }
-}
-
 TEST(StepBalancer, PlansAStepOfNothingAndAJobOfOneRank)
 {
   ballast::run_ranks(1, [](thread_communicator& comm) {
@@ -347,37 +276,6 @@ TEST(StepBalancer, PlansAStepOfNothingAndAJobOfOneRank)
     ASSERT_TRUE(balancer.plan(std::vector<tokens>{4, 2}));
     EXPECT_THAT(balancer.lengths(), ElementsAre(4, 2));
   });
-}
-
-TEST(StepBalancer, AddsUpToTheMeanLossOnBagsOfAnySize)  // Ensures (3)
-{
-  using ballast_test::masked;
-  ballast::random_source random(43);
-  for (int trial = 0; trial < 30; ++trial) {
-    bool const all_have_one = trial % 2 == 0;
-    auto const read = ballast_test::draw_losses(random, 8, all_have_one);
-    double const mean = ballast_test::mean_loss(read);
-    step_options<masked> options{.length_of = masked::tokens_of};
-    if (!all_have_one) { options.loss_tokens_of = masked::loss_tokens_of; }
-    for (std::uint32_t const gpus : {1U, 2U}) {
-      SCOPED_TRACE(testing::Message() << "trial " << trial << ", " << gpus << " GPUs a rank");
-      options.gpus_per_rank = gpus;
-      auto const shares = ballast::run_ranks(8 / gpus, [&](thread_communicator& comm) {
-        auto const own = ballast_test::read_by(to_index(comm.rank()), gpus, read);
-        step_balancer balancer(comm, bags_over("g1n2+g2n1+g4n1", 8), masked::tokens_of, refine{},
-                               options);
-        or_throw(balancer.plan(own.samples));
-        std::vector<double> losses(balancer.rows_computed());
-        std::vector<std::uint8_t> has_loss(losses.size());
-        or_throw(balancer.route(ballast::rows_of(own.losses, losses, 1),
-                                ballast::rows_of(own.has_loss, has_loss, 1)));
-        ballast_test::loss_sum sum;
-        sum.add(losses, has_loss, 0, losses.size());
-        return sum.losses * balancer.loss_weight();
-      });
-      EXPECT_NEAR(std::reduce(shares.begin(), shares.end()), mean, 1e-12 * mean);
-    }
-  }
 }
 
 TEST(StepBalancer, RefusesNumbersOfLossesThatDifferOrAreNone)

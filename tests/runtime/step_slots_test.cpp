@@ -148,13 +148,19 @@ TEST(StepSlots, WeighsLossesByTokensThatHaveOne)
   });
 }
 
-// The shares of a rank in the mean loss, by sums and by means of its GPUs, and weights of these.
+// The shares of a rank in the mean loss, by sums and by means of its GPUs, and weights of these: in
+// as many microbatches as a cap needs, or in one.
 std::array<double, 3> shares_of(thread_communicator& comm, ballast::bag_layout const& bags,
-                                std::uint32_t gpus, bool all_have_one, losses_read const& read)
+                                std::uint32_t gpus, bool all_have_one, bool in_one,
+                                losses_read const& read)
 {
   step_options<masked> options{
       .microbatches = {}, .length_of = masked::tokens_of, .gpus_per_rank = gpus};
-  options.limits.most_per_gpu = 90;
+  if (in_one) {
+    options.microbatches.number = 1;
+  } else {
+    options.limits.most_per_gpu = 90;
+  }
   if (!all_have_one) { options.loss_tokens_of = masked::loss_tokens_of; }
   step_balancer balancer(comm, bags, masked::tokens_of, options);
   or_throw(balancer.plan(read.samples));
@@ -181,12 +187,13 @@ std::array<double, 3> shares_of(thread_communicator& comm, ballast::bag_layout c
 
 // Those of all ranks, added up, of what each GPU has read.
 std::array<double, 3> sums_of_shares(ballast::bag_layout const& bags, std::uint32_t gpus,
-                                     bool all_have_one, std::vector<losses_read> const& read)
+                                     bool all_have_one, bool in_one,
+                                     std::vector<losses_read> const& read)
 {
   std::array<double, 3> sums{};
   for (auto const& shares : ballast::run_ranks(read.size() / gpus, [&](thread_communicator& comm) {
          auto const own = ballast_test::read_by(to_index(comm.rank()), gpus, read);
-         return shares_of(comm, bags, gpus, all_have_one, own);
+         return shares_of(comm, bags, gpus, all_have_one, in_one, own);
        })) {
     for (std::size_t at = 0; at < sums.size(); ++at) { sums[at] += shares[at]; }
   }
@@ -198,7 +205,7 @@ TEST(StepSlots, WeighsLossesOfEachGpuOfABag)  // Ensures (3)
 {
   std::vector<losses_read> const by_rank{
       {{{6, 1}}, {1, 2, 3, 4, 5, 6}, {1, 1, 1, 1, 1, 1}}, {}, {{{2, 1}}, {10, 30}, {1, 1}}, {}};
-  auto const sums = sums_of_shares(pairs_of_gpus(), 1, true, by_rank);
+  auto const sums = sums_of_shares(pairs_of_gpus(), 1, true, false, by_rank);
   EXPECT_DOUBLE_EQ(sums[0], 7.625);
   EXPECT_DOUBLE_EQ(sums[1], 7.625);
 }
@@ -216,7 +223,7 @@ TEST(StepSlots, AddsUpToTheMeanLossOnBagsOfAnySize)  // Ensures (3)
       for (std::uint32_t const gpus : {1U, 2U}) {
         SCOPED_TRACE(testing::Message() << "trial " << trial << ", " << bags.size() << " bags, "
                                         << gpus << " GPUs a rank");
-        auto const sum = sums_of_shares(bags, gpus, all_have_one, read);
+        auto const sum = sums_of_shares(bags, gpus, all_have_one, trial % 4 >= 2, read);
         EXPECT_NEAR(sum[0], mean, 1e-12 * mean);
         EXPECT_NEAR(sum[1], mean, 1e-12 * mean);
         EXPECT_NEAR(sum[2], mean > 0 ? 1 : 0, 1e-12);
@@ -294,50 +301,75 @@ TEST(StepSlots, PadsTwoLengthsWithinACap)
   });
 }
 
+// What each GPU gets in each slot, and its part of the loss, where ranks have so many GPUs each.
+std::vector<std::vector<std::pair<std::vector<std::int64_t>, double>>> routed_with(
+    std::uint32_t each, std::vector<std::vector<tokens>> const& read,
+    ballast::bag_layout const& bags, bool in_one)
+{
+  std::vector<std::vector<std::pair<std::vector<std::int64_t>, double>>> gpus(read.size());
+  step_options<> options{.microbatches = {}, .query_heads = 2, .gpus_per_rank = each};
+  if (in_one) {
+    options.microbatches.number = 1;
+  } else {
+    options.limits.most_per_gpu = 70;
+  }
+  auto const digests = ballast::run_ranks(read.size() / each, [&](thread_communicator& comm) {
+    std::size_t const first = to_index(comm.rank()) * each;
+    std::vector<tokens> own;
+    std::vector<std::int64_t> x;
+    for (std::size_t gpu = first; gpu < first + each; ++gpu) {
+      auto number = static_cast<std::int64_t>(10'000 * gpu);
+      for (tokens const length : read[gpu]) {
+        own.push_back(length);
+        for (tokens row = 0; row < length; ++row) { x.push_back(number++); }
+      }
+    }
+    step_balancer balancer(comm, bags, layer_cost, options);
+    or_throw(balancer.plan(own));
+    std::vector<std::int64_t> y(x.size());
+    for (auto const slot : balancer.slots()) {
+      std::vector<std::int64_t> there(slot.rows_computed());
+      EXPECT_TRUE(slot.route(ballast::rows_of(x, there, 1)));
+      EXPECT_TRUE(slot.reverse_route(ballast::rows_of(there, y, 1)));
+      tokens next = 0;
+      for (std::uint32_t local = 0; local < each; ++local) {
+        auto const [row, count] = slot.rows_of_gpu(local);
+        EXPECT_EQ(row, next);
+        next += count;
+        auto const gpu = ballast::to_id<ballast::rank_id>(first + local);
+        if (in_one) { EXPECT_EQ(count, balancer.as_computed().rows(gpu)); }
+        EXPECT_EQ(balancer.bag(local), bags.bag_of(gpu));
+        EXPECT_EQ(to_index(bags[balancer.bag(local)].first) + balancer.gpu(local), to_index(gpu));
+        EXPECT_EQ(slot.heads(local).gpus(), bags[balancer.bag(local)].gpus);
+        EXPECT_EQ(slot.is_dummy(local), slot.lengths(local).empty());
+        gpus[to_index(gpu)].emplace_back(
+            std::vector<std::int64_t>(there.begin() + row, there.begin() + next),
+            slot.loss_weight(local));
+      }
+      EXPECT_EQ(static_cast<std::size_t>(next), slot.rows_computed());
+    }
+    EXPECT_EQ(y, x);
+    return in_one ? balancer.planned().digest() : balancer.grid().digest();
+  });
+  EXPECT_THAT(digests, testing::Each(digests[0]));
+  gpus.push_back({{{static_cast<std::int64_t>(digests[0])}, 0}});
+  return gpus;
+}
+
 TEST(StepSlots, PlansForRanksOfSeveralGpusAsForOneRankPerGpu)
 {
   ballast::random_source random(37);
-  auto const read = lengths_read(random);
-  for (auto const& bags : {ballast::one_gpu_bags(4), pairs_of_gpus()}) {
-    // What each GPU gets in each slot, and its part of the loss.
-    using rows_of_slots = std::vector<std::pair<std::vector<std::int64_t>, double>>;
-    auto const route_with = [&](std::uint32_t each) {
-      std::vector<rows_of_slots> gpus(4);
-      ballast::run_ranks(4 / each, [&](thread_communicator& comm) {
-        std::size_t const first = to_index(comm.rank()) * each;
-        std::vector<tokens> own;
-        std::vector<std::int64_t> x;
-        for (std::size_t gpu = first; gpu < first + each; ++gpu) {
-          auto number = static_cast<std::int64_t>(10'000 * gpu);
-          for (tokens const length : read[gpu]) {
-            own.push_back(length);
-            for (tokens row = 0; row < length; ++row) { x.push_back(number++); }
-          }
-        }
-        step_balancer balancer(
-            comm, bags, layer_cost,
-            {.microbatches = {}, .limits = {.most_per_gpu = 70}, .gpus_per_rank = each});
-        ASSERT_TRUE(balancer.plan(own));
-        std::vector<std::int64_t> y(x.size());
-        for (auto const slot : balancer.slots()) {
-          std::vector<std::int64_t> there(slot.rows_computed());
-          ASSERT_TRUE(slot.route(ballast::rows_of(x, there, 1)));
-          ASSERT_TRUE(slot.reverse_route(ballast::rows_of(there, y, 1)));
-          for (std::uint32_t local = 0; local < each; ++local) {
-            auto const [row, count] = slot.rows_of_gpu(local);
-            gpus[first + local].emplace_back(
-                std::vector<std::int64_t>(there.begin() + row, there.begin() + row + count),
-                slot.loss_weight(local));
-            EXPECT_EQ(slot.is_dummy(local), slot.lengths(local).empty());
-          }
-        }
-        EXPECT_EQ(y, x);
-      });
-      return gpus;
-    };
-    auto const expected = route_with(1);
-    EXPECT_EQ(route_with(2), expected);
-    EXPECT_EQ(route_with(4), expected);
+  for (auto const& bags :
+       {ballast::one_gpu_bags(6), ballast::bag_layout("g2n1+g1n1+g3n1"_bags, 6)}) {
+    for (int step = 0; step < 6; ++step) {
+      auto read = lengths_read(random);
+      read.resize(6, {40, 3});
+      bool const in_one = step % 2 == 0;
+      auto const expected = routed_with(1, read, bags, in_one);
+      for (std::uint32_t const each : {2U, 3U, 6U}) {
+        EXPECT_EQ(routed_with(each, read, bags, in_one), expected);
+      }
+    }
   }
 }
 

@@ -136,7 +136,7 @@ std::map<std::string, budget> const budgets = {
     {"cost", {3475, 71}},     {"topology", {1245, 19}}, {"partition", {19491, 60}},
     {"sharding", {2119, 10}}, {"pipeline", {5293, 47}}, {"parallelism", {8806, 51}},
     {"comm", {3195, 40}},     {"gpu", {3026, 18}},      {"route", {4586, 81}},
-    {"cuda", {3523, 37}},     {"runtime", {10662, 65}}, {"report", {997, 15}},
+    {"cuda", {3523, 37}},     {"runtime", {10500, 64}}, {"report", {999, 15}},
     {"interop", {354, 3}},    {"umbrellas", {280, 0}},  {"version.hpp", {9, 0}}};
 
 std::map<std::string, budget> sizes_of(std::vector<source_file> const& headers)

@@ -252,7 +252,7 @@ class stage {
       for (std::size_t k = 0; k < out.size(); ++k) {
         gradient.push_back(cut(call.output_gradient<double>(k), out[k], sample, used));
       }
-      bool const has_part = all_.setup.tensor != ballast::pipeline_setup::tensor_gradients::copies;
+      bool const has_part = all_.setup.adds_parts();
       double const part = has_part ? 1.0 / all_.setup.grid[place_.module].tensor : 1.0;
       found[{to_index(call.stage), sample}] =
           toy::backward(all_, sample, to_index(call.stage), in, gradient, made, part);

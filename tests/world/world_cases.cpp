@@ -351,7 +351,7 @@ world_case data(std::uint64_t seed, std::size_t ranks)
                          .step_samples = 2 + random.below(3),
                          .epochs = 1 + random.below(2),
                          .seed = random()};
-  ballast::data_windows<> const windows{.steps = 1 + random.below(3), .held_back = random.below(2)};
+  ballast::data_windows const windows{.steps = 1 + random.below(3), .held_back = random.below(2)};
   ballast::loader_options const options{.least = 1 + random.below(2),
                                         .late_after = std::chrono::milliseconds(10)};
   small_samples source;

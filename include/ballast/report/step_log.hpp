@@ -51,9 +51,9 @@ class step_log {
   ///
   /// Shapes      lengths[n], costs[n], owner[n] of a plan of n samples, or of none; loads[m],
   ///             speeds[m] of its m bags; measured_ns[ranks], or empty where nothing was measured.
-  /// Units       costs and loads in the cost model's unit; makespan and bound in that unit per speed,
-  ///             as those of a plan; a bag's speed is as bag_layout::speeds() has it; nanoseconds
-  ///             that a rank computed.
+  /// Units       costs and loads in the cost model's unit; makespan and bound in that unit per
+  ///             speed, as those of a plan; a bag's speed is as bag_layout::speeds() has it;
+  ///             nanoseconds that a rank computed.
   struct step_line {
     std::uint64_t step = 0;
     std::span<tokens const> lengths{};
@@ -153,7 +153,8 @@ class step_log {
   }
 
   /// The same of a step of a pipeline: right is one with tasks, each with a rank, a stage and a
-  /// microbatch below 2^20, and with times that begin at 0 or later and end when they begin or later.
+  /// microbatch below 2^20, and with times that begin at 0 or later and end when they begin or
+  /// later.
   [[nodiscard]] static result<void> check(std::uint64_t step, std::span<task const> tasks)
   {
     constexpr std::uint32_t most = std::uint32_t{1} << 20;
@@ -187,10 +188,11 @@ class step_log {
   ///     or_throw(log.append_pipeline(step, tasks));                // on one rank
   ///
   /// Shapes      order[microbatches of the schedule], or those that ran.
-  /// Units       measured: nanoseconds; simulated: units of which `ns_per_unit` nanoseconds are one.
+  /// Units       measured: nanoseconds; simulated: units of which `ns_per_unit` nanoseconds are
+  ///             one.
   /// Expects     both timelines are of this schedule; that of the simulation may be empty.
-  /// Ensures     (1) one entry for each task that ran, rank by rank, in the order in which each does
-  ///                 them
+  /// Ensures     (1) one entry for each task that ran, rank by rank, in the order in which each
+  ///                 does them
   /// Complexity  O(tasks).
   [[nodiscard]] static std::vector<task> tasks_of(compiled_schedule const& schedule,
                                                   std::span<microbatch_id const> order,

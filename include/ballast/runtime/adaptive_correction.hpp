@@ -339,13 +339,11 @@ class time_factors {
 ///     correction.finish_step(plan, step_time, correction.tracking() ? gathered : none);
 ///     next.correct(correction.factors());  // costs of the steps that are submitted from now on
 ///
-/// Measured over predicted time of each call (a microbatch on a rank) is a factor of the rank times
-/// one of the shapes in it, `detail::time_factors`: so a slow GPU is told from a slow shape.
-///
-/// It learns for an interval. In each further one it compares B, the mean gain in step time of the
-/// corrected plans over the uncorrected ones, both at measured rates, with C, the cost of tracking:
-/// the median of step time over plan in steps that are tracked, less that in the one step of four
-/// that is not. Where B does not exceed C it is off, for `rest` intervals, and then learns again.
+/// A slow GPU is told from a slow shape by factors of both. It learns for an interval. In each
+/// further one it compares B, the mean gain in step time of the corrected plans over the
+/// uncorrected ones, both at measured rates, with C, the cost of tracking: the median of step time
+/// over plan in steps that are tracked, less that in the one step of four that is not. Where B does
+/// not exceed C it is off, for `rest` intervals, and then learns again.
 ///
 /// Units       times are those of the plans.
 /// Expects     what finish_step is given is the same on all ranks: measured times are gathered over

@@ -439,10 +439,9 @@ concept sample_times = requires(TimesOf const& times_of, std::span<tokens const,
 ///
 /// Samples go to as many microbatches as all groups have, so that the largest time of any stage of
 /// any module is small; microbatches to groups, equally many and about as much work to each; and
-/// each group's into an order. Then samples move where the whole step is simulated to be shorter:
-/// microbatches that run while a pipeline fills or drains become smaller than others. Where a module
-/// has several replicas in a group, they share each microbatch. Where a rank computes its
-/// microbatches alone, without stages, partition_grid fills them.
+/// each group's into an order. Then samples move where the whole step is simulated to be shorter.
+/// Where a module has several replicas in a group, they share each microbatch. Where a rank computes
+/// its microbatches alone, without stages, partition_grid fills them.
 ///
 /// TimesOf     returns how long a sample of these sizes takes in each module: all layers, forward and
 ///             backward, on one replica.

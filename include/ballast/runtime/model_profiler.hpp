@@ -164,7 +164,7 @@ concept prepares_points =
 /// Measures a module on a grid of sizes and parallel degrees, and adds what it measures to a
 /// profile, also to one that an earlier call began: what the file has is not measured again.
 ///
-///     model_profiler const llm{.name = "llm", .layers = 32, .flops = flops, .sizes = {1024, 8192}};
+///     model_profiler const llm{.name = "llm", .layers = 32, .flops = flops, .sizes = {1, 8192}};
 ///     auto const done = llm.profile(file, prepare, clock, [](auto const& progress) { ... });
 ///
 /// Units       flops: as in module_profile, of a whole training step of all layers.
@@ -230,21 +230,22 @@ struct model_profiler {
 
   /// Times the module.
   ///
-  /// prepare(point) returns the work of a point, or a result of it, made outside of what is timed. A
-  /// run is one forward and one backward pass, timed one after the other; the throughput is the FLOP
-  /// of a run by the median time of both passes together.
+  /// prepare(point) returns the work of a point, or a result of it, made outside of what is timed.
+  /// A run is one forward and one backward pass, timed one after the other; the throughput is the
+  /// FLOP of a run by the median time of both passes together.
   ///
   /// In, out     file: keeps what it has, also where an error is returned.
-  /// Expects     ranks that profile together are out_of_memory together: by an all-gather in prepare
+  /// Expects     ranks that profile together are out_of_memory together, by an all-gather in prepare
   /// Calls       report(progress) before each point: to show it, or save all before it.
-  /// Ensures     (1) sizes are measured from coarse to fine, so that a partial profile spans the grid
+  /// Ensures     (1) sizes are measured from coarse to fine, so that a partial profile spans the
+  ///                 grid
   ///             (2) no point is begun once the budget is used up; one that was begun is finished
   ///             (3) clocks that return the same numbers give the same file
   ///             (4) where a point is out_of_memory, neither it nor a larger one of its part and
   ///                 degree is measured, all others are, and the summary says so
-  /// Errors      out_of_range: the grid is empty or has sizes or degrees that are none, or a run took
-  ///             no time by the clock; mismatch: the file has another module of that name. Those of
-  ///             the clock, and those of prepare and of the passes but for out_of_memory.
+  /// Errors      out_of_range: the grid is empty or has sizes or degrees that are none, or a run
+  ///             took no time by the clock; mismatch: the file has another module of that name.
+  ///             Those of the clock, and those of prepare and of the passes but for out_of_memory.
   template <detail::prepares_points<point> Prepare, profiler_clock Clock,
             std::invocable<progress const&> Report>
   [[nodiscard]] result<summary> profile(profile_file& file, Prepare&& prepare, Clock& clock,

@@ -2,9 +2,8 @@
 #pragma once
 
 #include <ballast/core.hpp>
+#include <ballast/runtime/detail/ahead.hpp>
 #include <ballast/runtime/detail/state_text.hpp>
-#include <ballast/runtime/detail/thrown_text.hpp>
-#include <ballast/runtime/detail/work_thread.hpp>
 #include <ballast/runtime/scheduled_step.hpp>
 
 namespace ballast::inline v0 {
@@ -22,13 +21,9 @@ concept step_planner =
 
 /// Plans the next step on a thread of its own while the present one runs.
 ///
-///     online_scheduler next(microbatch_scheduler<2, times>::make(setup, times{}).value());
-///     next.submit(sizes_of(0));
-///     for (std::size_t step = 0;; ++step) {
-///       auto const plan = next.take();     // of this step; planned while the last one ran
-///       next.submit(sizes_of(step + 1));
-///       train(**plan);
-///     }
+///     auto const plan = next.take();   // of this step; planned while the last one ran
+///     next.submit(sizes_of(step + 1));
+///     train(**plan);
 ///
 /// Ranks that are to have the same plans submit the same sizes, seed and factors in the same order;
 /// no clock and no thread has a part in what is planned.
@@ -49,7 +44,10 @@ class online_scheduler {
   using plan_type = typename Planner::plan_type;
 
   explicit online_scheduler(Planner planner, std::uint64_t seed = 1)
-      : planner_(std::move(planner)), seed_(seed), ahead_(run_plan{this})
+      : planner_(std::move(planner)), seed_(seed), ahead_([this](plan_type& plan) {
+          return planner_(plan, detail::span_of(sizes_), seed_, number_of_step_,
+                          detail::span_of(factors_of_step_));
+        })
   {}
 
   /// Corrects the costs of steps that are submitted from now on; no factors: costs as predicted.
@@ -148,15 +146,6 @@ class online_scheduler {
   }
 
  private:
-  struct run_plan {
-    online_scheduler* self;
-    [[nodiscard]] result<void> operator()(plan_type& plan) const
-    {
-      return self->planner_(plan, detail::span_of(self->sizes_), self->seed_, self->number_of_step_,
-                            detail::span_of(self->factors_of_step_));
-    }
-  };
-
   struct saved_state {
     std::uint64_t seed = 0;
     std::uint64_t number = 0;
@@ -205,7 +194,7 @@ class online_scheduler {
   std::vector<tokens> sizes_;
   std::vector<std::uint32_t> factors_of_step_;
   std::uint64_t number_of_step_ = 0;
-  detail::ahead<plan_type, run_plan> ahead_;  // last: it ends before all else
+  detail::ahead<plan_type> ahead_;  // last: it ends before all else
 };
 
 }  // namespace ballast::inline v0

@@ -55,8 +55,8 @@ struct orchestrated_step : phase_step {
   /// the order in which the language model sees them. It is a `sample_id` of the plan and of the
   /// placements here.
   ///
-  /// Shapes      lengths[n], source[n], parts[n]. Of text, the plan is of nothing and as_computed is
-  ///             as_read.
+  /// Shapes      lengths[n], source[n], parts[n]. Of text, the plan is of nothing and as_computed
+  ///             is as_read.
   struct modality_step : phase_step {
     std::vector<tokens> lengths;     ///< as read
     std::vector<rank_id> source;     ///< the rank that has read each
@@ -124,7 +124,8 @@ class multimodal_samples {
   }
 
   /// A sample without subsequences is one too. Samples of one group, such as the answers to one
-  /// prompt, stay on one bag in phases that are told to keep them `together`, whoever has read them.
+  /// prompt, stay on one bag in phases that are told to keep them `together`, whoever has read
+  /// them.
   ///
   /// Expects     group >= 0, or alone.
   void start_sample(std::int64_t group = alone)
@@ -174,7 +175,8 @@ struct phase {
   Cost cost_of;
   Policy policy;
   std::uint32_t rate = 1;  ///< input tokens of one output token: n of them become ceil(n / rate)
-  /// What each bag keeps to. Arrays of samples are left out, since sequences differ from step to step.
+  /// What each bag keeps to. Arrays of samples are left out, since sequences differ from step to
+  /// step.
   placement_limits limits = {};
   /// Whether who has read each sequence is its home, for limits.then = fewest_moves.
   bool homes = false;

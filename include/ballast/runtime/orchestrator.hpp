@@ -19,11 +19,9 @@ namespace ballast::inline v0 {
 ///     while (...) {
 ///       or_throw(step.next());                            // its plan, mostly there already
 ///       or_throw(step.submit(read_for_the_next_step));
-///       or_throw(step.to_encoder(image, rows_of(pixels, pixels_there, width)));
-///       ...                                                     // encode
+///       or_throw(step.to_encoder(image, rows_of(pixels, pixels_there, width)));  // and encode
 ///       or_throw(step.to_model(image, rows_of(encoded, sequences, width)));
-///       or_throw(step.to_model(text, rows_of(words, sequences, width)));
-///       ...                                                     // the language model, and back:
+///       or_throw(step.to_model(text, rows_of(words, sequences, width)));  // the language model
 ///       or_throw(step.reverse_to_model(image, rows_of(d_sequences, d_encoded, width)));
 ///     }
 ///
@@ -32,10 +30,10 @@ namespace ballast::inline v0 {
 /// that run at the same time may each have their rows moved as soon as they are ready; the gradient
 /// of a call is its reverse_ call.
 ///
-/// In reinforcement learning the language model is the update of the policy, and the forward passes
-/// before it (reference, old log-probabilities, reward, value) and the update of the value model
-/// are passes: `orchestrator step(comm, std::tuple{vision}, update, std::tuple{shared_plan{},
-/// reference, reward})`. Rows go to a pass with to_pass and results come back with from_pass.
+/// In reinforcement learning the language model is the update of the policy, and the other models'
+/// forward passes and updates are passes: `orchestrator step(comm, std::tuple{vision}, update,
+/// std::tuple{shared_plan{}, reference, reward})`. Rows go to one with to_pass and come back with
+/// from_pass.
 ///
 /// Arrays lie in the host's memory, or where a row_carrier has them: `device_carrier rows(nccl);
 /// orchestrator step(mpi, rows, std::tuple{vision}, llm)` plans over MPI, and moves arrays of GPUs

@@ -186,10 +186,8 @@ template <class Cost, class Policy>
 ///             with the phase's number before the message; `position` is the sequence among those
 ///             of the phase. The step is then unspecified.
 /// Complexity  O(subsequences + pieces + ranks) and the policies.
-/// Source      the global orchestrator of B. Xiao, Y. Zheng et al., "OrchMLLM: Orchestrate
-///             Multimodal Data with Batch Post-Balancing to Accelerate Multimodal Large Language
-///             Model Training", arXiv 2503.23830, 2025. As there, outputs go from encoder to
-///             language model without a stop where they were read: Pi_M after the inverse of Pi_E.
+/// Source      the global orchestrator of OrchMLLM (see orchestrator), where outputs too go from
+///             encoder to language model without a stop where they were read.
 template <class Encoders, class Llm, class Passes = std::tuple<>>
 class phase_planner {
  public:

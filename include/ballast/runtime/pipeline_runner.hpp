@@ -104,8 +104,8 @@ template <class T, class Byte>
 /// stage_graph::links_into and links_out_of. A link has the rows of this replica's samples of the
 /// microbatch, in increasing order.
 ///
-/// Rows are aligned to 16 bytes. Those that leave have unspecified content. Those that have come
-/// stay where they are until the backward has returned, so a stage need not copy them.
+/// Rows are aligned to 16 bytes. Those that leave have unspecified content; those that have come
+/// stay until the backward has returned.
 struct forward_call {
   microbatch_id microbatch{};
   stage_id stage{};

@@ -248,6 +248,9 @@ struct pipeline_setup {
   tensor_gradients tensor = tensor_gradients::copies;
   std::size_t ahead = 1;  ///< for so many tasks beside its own a rank is ready to receive
 
+  /// Whether parts of gradients are added.
+  [[nodiscard]] bool adds_parts() const noexcept { return tensor != tensor_gradients::copies; }
+
   /// The ranks between which a pipeline_runner of this setup may send, whatever its plans: what has to
   /// connect before the first task where a first message waits for its receiver (`nccl_pairs`).
   ///
@@ -287,11 +290,10 @@ struct pipeline_setup {
         for (rank_id const sender : senders) { add(sender, broker, back); }
       }
     }
-    bool const parts = tensor != tensor_gradients::copies;
     for (std::size_t rank = 0; rank < grid.ranks(); ++rank) {
       grid_place root = grid.place(to_id<rank_id>(rank));
       root.tensor = 0;
-      add(grid.rank(root), to_id<rank_id>(rank), parts);
+      add(grid.rank(root), to_id<rank_id>(rank), adds_parts());
     }
     std::sort(all.begin(), all.end());
     all.erase(std::unique(all.begin(), all.end()), all.end());
@@ -387,7 +389,7 @@ class pipeline_job {
   /// Errors   those of pipeline_runner::make.
   [[nodiscard]] static result<pipeline_job> make(pipeline_setup setup, rank_id rank, bool can_add)
   {
-    if (!can_add && setup.tensor != pipeline_setup::tensor_gradients::copies) {
+    if (!can_add && setup.adds_parts()) {
       return fail(error_code::infeasible, 0,
                   "parts of gradients are not added in memory that the host does not reach; add "
                   "them in the stage, and give copies");
@@ -427,8 +429,8 @@ class pipeline_job {
     }
     pipeline_job job(std::move(setup), rank);
     for (stage_link const& link : job.stages().links()) {
-      bool const adds = job.setup().tensor != pipeline_setup::tensor_gradients::copies;
-      if (!adds || !job.is_local(link) || job.grid()[job.module_of(link.to)].tensor == 1) {
+      if (!job.setup().adds_parts() || !job.is_local(link) ||
+          job.grid()[job.module_of(link.to)].tensor == 1) {
         continue;
       }
       return fail(
@@ -461,14 +463,11 @@ class pipeline_job {
 
   [[nodiscard]] std::uint32_t module_of(stage_id stage) const
   {
-    return coordinates_[to_index(stages()[stage].rank)].module;
+    return grid().place(rank(stage, 0)).module;
   }
   [[nodiscard]] rank_id rank(stage_id stage, std::uint32_t data, std::uint32_t tensor = 0) const
   {
-    grid_place where = coordinates_[to_index(stages()[stage].rank)];
-    where.data = data;
-    where.tensor = tensor;
-    return grid().rank(where);
+    return rank_of_stage(grid(), stages(), stage, data, tensor);
   }
   /// Its place among the stages of its rank.
   [[nodiscard]] std::size_t chunk_of(stage_id stage) const { return chunk_[to_index(stage)]; }
@@ -503,14 +502,11 @@ class pipeline_job {
   pipeline_job(pipeline_setup setup, rank_id rank)
       : setup_(std::move(setup)), self_(rank), place_(setup_.grid.place(rank))
   {
-    for (std::uint32_t module = 0; module < grid().size(); ++module) {
-      for (std::uint32_t at = 0; at < grid()[module].pipeline; ++at) {
-        if (module == place_.module && at == place_.pipeline) {
-          own_rank_ = to_id<pipeline_rank>(coordinates_.size());
-        }
-        coordinates_.push_back({module, 0, at, 0});
-      }
+    std::size_t before = 0;  // pipeline ranks of other modules
+    for (std::uint32_t module = 0; module < place_.module; ++module) {
+      before += grid()[module].pipeline;
     }
+    own_rank_ = to_id<pipeline_rank>(before + place_.pipeline);
     chunk_.resize(stages().stages());
     for (std::size_t each = 0; each < stages().ranks(); ++each) {
       auto const of_rank = stages().stages_on(to_id<pipeline_rank>(each));
@@ -535,9 +531,8 @@ class pipeline_job {
   rank_id self_{};
   grid_place place_;
   pipeline_rank own_rank_{};
-  std::vector<grid_place> coordinates_;  // of each pipeline rank
-  std::vector<std::size_t> chunk_;       // of each stage
-  std::vector<std::size_t> first_out_;   // number of the first link out of each stage
+  std::vector<std::size_t> chunk_;      // of each stage
+  std::vector<std::size_t> first_out_;  // number of the first link out of each stage
   std::size_t most_chunks_ = 0;
   std::uint64_t word_ = 0;
 };

@@ -91,41 +91,30 @@ class device_step_balancer : private step_balancer<Cost, Policy, Communicator, S
   template <std::same_as<row_array>... Arrays>
   [[nodiscard]] result<void> route(Arrays const&... arrays)
   {
-    auto const ready = ready_route(arrays...);
-    if (!ready) { return tl::unexpected(ready.error()); }
-    auto const memory = room(temporary_, route_bytes(route_.there().bound(), arrays...));
-    if (!memory) { return tl::unexpected(memory.error()); }
-    return ballast::route(comm(), **ready, *memory, arrays...);
+    return move_rows(
+        [&](auto const&... ready) { return ballast::route(comm(), ready..., arrays...); },
+        arrays...);
   }
-
   template <std::same_as<row_array>... Arrays>
   [[nodiscard]] result<void> reverse_route(Arrays const&... arrays)
   {
-    auto const ready = ready_route(arrays...);
-    if (!ready) { return tl::unexpected(ready.error()); }
-    auto const memory = room(temporary_, route_bytes(route_.there().bound(), arrays...));
-    if (!memory) { return tl::unexpected(memory.error()); }
-    return ballast::reverse_route(comm(), **ready, *memory, arrays...);
+    return move_rows(
+        [&](auto const&... ready) { return ballast::reverse_route(comm(), ready..., arrays...); },
+        arrays...);
   }
-
   template <std::same_as<head_array>... Arrays>
   [[nodiscard]] result<void> to_heads(Arrays const&... arrays)
   {
-    auto const ready = ready_heads(arrays...);
-    if (!ready) { return tl::unexpected(ready.error()); }
-    auto const memory = room(temporary_, exchange_bytes(heads_.there(), gpu(), arrays...));
-    if (!memory) { return tl::unexpected(memory.error()); }
-    return ballast::to_heads(bag_comm(), **ready, *memory, arrays...);
+    return move_heads(
+        [&](auto const&... ready) { return ballast::to_heads(bag_comm(), ready..., arrays...); },
+        arrays...);
   }
-
   template <std::same_as<head_array>... Arrays>
   [[nodiscard]] result<void> to_tokens(Arrays const&... arrays)
   {
-    auto const ready = ready_heads(arrays...);
-    if (!ready) { return tl::unexpected(ready.error()); }
-    auto const memory = room(temporary_, exchange_bytes(heads_.there(), gpu(), arrays...));
-    if (!memory) { return tl::unexpected(memory.error()); }
-    return ballast::to_tokens(bag_comm(), **ready, *memory, arrays...);
+    return move_heads(
+        [&](auto const&... ready) { return ballast::to_tokens(bag_comm(), ready..., arrays...); },
+        arrays...);
   }
 
   /// Where each sequence begins in the rows of this rank's bag, as to_heads() leaves them, and where
@@ -138,25 +127,34 @@ class device_step_balancer : private step_balancer<Cost, Policy, Communicator, S
   }
 
  private:
-  template <class... Arrays>
-  [[nodiscard]] result<prepared_route const*> ready_route(Arrays const&... arrays)
-  {
-    expect_upload();
-    std::array<row_array, sizeof...(Arrays)> const all{arrays...};
-    return route_.ready(device_rows(all), comm().stream(), in_room(), &*side_);
-  }
-
-  template <class... Arrays>
-  [[nodiscard]] result<prepared_heads const*> ready_heads(Arrays const&... arrays)
-  {
-    expect_heads();
-    std::array<head_array, sizeof...(Arrays)> const all{arrays...};
-    return heads_.ready(device_heads(all), bag_comm().stream(), in_room(), &*side_, gpu());
-  }
-
   [[nodiscard]] auto in_room()
   {
     return [this](auto& memory, std::size_t bytes) { return room(memory, bytes); };
+  }
+
+  /// Calls move(what is prepared for these arrays, temporary memory).
+  template <class Move, class... Arrays>
+  [[nodiscard]] result<void> move_rows(Move const& move, Arrays const&... arrays)
+  {
+    expect_upload();
+    std::array<row_array, sizeof...(Arrays)> const all{arrays...};
+    auto const ready = route_.ready(device_rows(all), comm().stream(), in_room(), &*side_);
+    if (!ready) { return tl::unexpected(ready.error()); }
+    auto const memory = room(temporary_, route_bytes(route_.there().bound(), arrays...));
+    if (!memory) { return tl::unexpected(memory.error()); }
+    return move(**ready, *memory);
+  }
+  template <class Move, class... Arrays>
+  [[nodiscard]] result<void> move_heads(Move const& move, Arrays const&... arrays)
+  {
+    expect_heads();
+    std::array<head_array, sizeof...(Arrays)> const all{arrays...};
+    auto const ready =
+        heads_.ready(device_heads(all), bag_comm().stream(), in_room(), &*side_, gpu());
+    if (!ready) { return tl::unexpected(ready.error()); }
+    auto const memory = room(temporary_, exchange_bytes(heads_.there(), gpu(), arrays...));
+    if (!memory) { return tl::unexpected(memory.error()); }
+    return move(**ready, *memory);
   }
 
   /// Memory for exchanges, which follow each other on one stream.

@@ -47,9 +47,9 @@ struct step_options {
   std::int64_t (*weight_of)(Sample const&) = nullptr;
   /// What each cap of limits.also counts; null: what weight_of says.
   std::array<std::int64_t (*)(Sample const&), caps::most> also_of = {};
-  /// Samples with the same key stay in one bag and microbatch, as the answers to one prompt.
+  /// Samples with the same key stay in one bag and microbatch.
   std::int64_t (*together)(Sample const&) = nullptr;
-  /// Samples with the same key get different ones, as the replicas of one expert.
+  /// Samples with the same key get different ones.
   std::int64_t (*apart)(Sample const&) = nullptr;
   /// All samples of a microbatch have one key, on all bags.
   std::int64_t (*kind_of)(Sample const&) = nullptr;
@@ -558,16 +558,9 @@ struct step_slots {
 ///     balancer.route(rows_of(x, x_there, width));               // to where tokens are computed
 ///     balancer.reverse_route(rows_of(y_there, y, width));       // and home again
 ///
-/// plan() gathers the samples of all ranks, partitions them, places their tokens as read and as
-/// computed, and compares one word with the other ranks: gather_samples, partition_into,
-/// agree, placement, plan_route and ulysses_plan, which remain for steps of another form. In a
-/// backward pass the gradient of route() is reverse_route() and the reverse, and that of to_heads()
-/// to_tokens(). Or a thread does this while the step before runs:
-///
-///     balancer.submit(lengths);                                 // of the first step
-///     while (...) {
-///       balancer.next();                                        // instead of plan()
-///       balancer.submit(lengths_of_the_next_step);
+/// In a backward pass the gradient of route() is reverse_route() and the reverse, and that of
+/// to_heads() to_tokens(). A thread plans the next step while one runs: submit() what was read, and
+/// take it by next() instead of plan().
 ///
 /// A trainer that accumulates gradients has several microbatches, and moves those of one slot at a
 /// time. Every rank has as many slots; where it computes no sample in one, it makes the same calls
@@ -575,19 +568,14 @@ struct step_slots {
 ///
 ///     step_balancer balancer(comm, bags, cost, {.microbatches = {.multiple_of = 2},
 ///                                               .limits = {.most_per_gpu = 16'384}});
-///     for (auto const slot : balancer.slots()) {
-///       slot.route(rows_of(x, x_there, width));          // of slot.rows_computed() rows: their
-///       ... mean loss times slot.loss_weight(), gradients added up ...
-///       slot.reverse_route(rows_of(y_there, y, width));  // each slot writes the rows of its samples
-///     }
+///     for (auto const slot : balancer.slots()) { slot.route(rows_of(x, x_there, width)); ... }
 ///
 /// Where microbatches are padded batches, the cost is that of one sample padded to a source and a
 /// target, and the model pads what it gets.
 ///
-/// A rank may be a process with several GPUs, each of which is planned for: with
-/// options.gpus_per_rank the bags are laid out over all GPUs, rank 0's first, and rows_of_gpu()
-/// says which rows of the rank's arrays are a GPU's. Rows move between processes in one exchange,
-/// and heads() is what GPUs exchange in a communicator of theirs.
+/// A rank may be a process with several GPUs (options.gpus_per_rank): rows_of_gpu() says which rows
+/// of its arrays are a GPU's. Rows move between processes in one exchange, and heads() is what GPUs
+/// exchange in a communicator of theirs.
 ///
 /// Expects     every rank makes it with the same bags, cost, policy and options, and calls its
 ///             functions in the same order; comm outlives it. cost returns an integer.

@@ -63,7 +63,7 @@ TEST_P(DataPipeline, TrainsTheSameWhoeverIsLost)  // Ensures (1) (2), and resume
                            .epochs = 2,
                            .seed = random(),
                            .fetched_ahead = 1 + random.below(2)};
-    data_windows<> const windows{.steps = 1 + random.below(3), .held_back = random.below(3)};
+    data_windows const windows{.steps = 1 + random.below(3), .held_back = random.below(3)};
     faulty_source const sound{.bad = {random.below(setup.samples)}};
     auto const expected =
         run(form::threads, {}, sound, by_length{1}, setup, windows).trainers.front();
@@ -112,7 +112,7 @@ TEST_P(DataPipeline, TrainsTheSameWhoeverIsLost)  // Ensures (1) (2), and resume
 TEST_P(DataPipeline, PlansWindowsByLengthsThatAreKnown)
 {
   data_setup const setup{.samples = 60, .step_samples = 5};
-  data_windows<> const windows{.steps = 4, .held_back = 2};
+  data_windows const windows{.steps = 4, .held_back = 2};
   auto const digests = [&](auto const& source) {
     return run(GetParam(), {.trainers = 2}, source, by_length{2}, setup, windows)
         .trainers.front()
@@ -251,7 +251,7 @@ TEST_P(DataPipeline, GivesEveryRankTheStepThatIsPlannedWhenAnErrorComes)  // Ens
   };
   broken_meanwhile const source{expected.samples[1], &planning, &broken};
   auto const seen =
-      run(GetParam(), {.trainers = 3}, source, plan, setup, data_windows<>{}, {.least = 2});
+      run(GetParam(), {.trainers = 3}, source, plan, setup, data_windows{}, {.least = 2});
   for (trained const& each : seen.trainers) {
     EXPECT_THAT(each.digests, testing::ElementsAre(expected.digests[0]));
     EXPECT_THAT(each.error, HasSubstr("cannot be decoded: it is broken"));
@@ -263,7 +263,7 @@ TEST_P(DataPipeline, GivesUpWhenTooManyLoadersAreLost)
   faulty_source const source{.throws_per_mille = 1000};
   for (auto const& [most, lost] : {std::pair(0U, "1 loader was"), {3U, "4 loaders were"}}) {
     auto const seen = run(GetParam(), {.loaders = 5, .last_is_sound = false}, source, by_length{1},
-                          {.samples = 50, .step_samples = 10}, data_windows<>{},
+                          {.samples = 50, .step_samples = 10}, data_windows{},
                           {.least = 5, .most = 5, .most_lost = most});
     EXPECT_THAT(seen.trainers[0].error,
                 HasSubstr(lost + std::string(" lost, the last of them: load() threw: the disk")));
@@ -335,20 +335,19 @@ TEST_P(DataPipeline, ReportsWhatIsThrownInPlanningAWindow)
   };
   for (int calls = 0; calls < 50; calls += 7) {
     auto const bad_cost = [&] {
-      return data_windows{.steps = 3,
-                          .held_back = 1,
-                          .policy = ballast::long_rounds{},
-                          .cost = late_thrower{calls}};
+      return data_windows{.steps = 3, .held_back = 1, .cost = late_thrower{calls}};
     };
     EXPECT_THAT(said_by_both(bad_cost),
                 testing::Each("the cost of data_windows threw: the table ends"));
   }
   for (int calls = 0; calls < 3; ++calls) {
-    auto const bad_policy = [&] { return data_windows<late_thrower>{3, 1, {calls}, {}}; };
+    auto const bad_policy = [&] {
+      return data_windows{.steps = 3, .held_back = 1, .policy = late_thrower{calls}};
+    };
     EXPECT_THAT(said_by_both(bad_policy),
                 testing::Each("the policy of data_windows threw: the table ends"));
   }
-  EXPECT_EQ(said(unmeasured_source{}, data_windows<>{.steps = 3}), "lengths() threw: no index");
+  EXPECT_EQ(said(unmeasured_source{}, data_windows{.steps = 3}), "lengths() threw: no index");
 }
 
 TEST_P(DataPipeline, EndsWhileSamplesAreFetchedAhead)  // Ensures (4)

@@ -36,7 +36,9 @@ class drawn_run {
   drawn_run(run_setup setup, std::uint64_t seed, std::string const& state = {})
       : setup_(std::move(setup)),
         random_(seed),
-        proxy_(setup_.data, data_windows<Policy>{setup_.window, setup_.held_back, {}, {}})
+        proxy_(setup_.data,
+               {.steps = setup_.window, .held_back = setup_.held_back, .policy = Policy{}},
+               setup_.lengths_known ? &lengths_of : nullptr)
   {
     if (!state.empty()) { ballast::or_throw(proxy_.restore(state)); }
   }
@@ -59,9 +61,7 @@ class drawn_run {
         loaders_.erase(own);
         loaders_[next_loader_++];
       } else if (what < 50) {
-        auto const dealt =
-            setup_.lengths_known ? proxy_.deal(own->first, lengths_of) : proxy_.deal(own->first);
-        if (dealt) {
+        if (auto const dealt = proxy_.deal(own->first)) {
           own->second.push_back(*dealt);
           idle = 0;
         }
@@ -86,7 +86,7 @@ class drawn_run {
     return taken;
   }
 
-  [[nodiscard]] data_proxy<Policy>& proxy() { return proxy_; }
+  [[nodiscard]] data_proxy& proxy() { return proxy_; }
 
   std::size_t most_fetched = 0;
 
@@ -133,7 +133,7 @@ class drawn_run {
 
   run_setup setup_;
   ballast::random_source random_;
-  data_proxy<Policy> proxy_;
+  data_proxy proxy_;
   std::map<std::uint32_t, std::vector<ballast::data_deal>> loaders_;  // what each was dealt
   std::vector<loader> lost_;
   std::uint32_t next_loader_ = 0;
@@ -357,8 +357,8 @@ TEST(DataProxy, RefusesLengthsThatAreNone)
   EXPECT_THAT(said({}, {}), HasSubstr("sample 0 has 0 lengths; load() has to give 2"));
   EXPECT_THAT(said({1, -1}, {}), HasSubstr("sample 0 has 2 lengths, not all in range"));
   EXPECT_THAT(said({1, 2}, {1, 3}), HasSubstr("loaded twice, with different lengths"));
-  data_proxy known(data_setup{.samples = 4}, data_windows<>{.steps = 2});
-  EXPECT_FALSE(known.deal(0, [](std::uint64_t) { return std::vector<tokens>{1, 2}; }));
+  data_proxy known({.samples = 4}, {.steps = 2}, [](auto) { return std::vector<tokens>{1, 2}; });
+  EXPECT_FALSE(known.deal(0));
   EXPECT_THAT(known.health().error().message, HasSubstr("2 lengths; lengths() has to give 1"));
 }
 
@@ -396,16 +396,16 @@ TEST(DataProxy, RefusesWindowsThatBreakTheirPromise)
 TEST(DataProxy, RefusesCostsThatDoNotFit)
 {
   auto const dear = [](std::span<tokens const>) { return ballast::cost_units{1} << 61; };
-  data_proxy proxy(data_setup{.samples = 3},
-                   data_windows{.steps = 3, .policy = long_rounds{}, .cost = dear});
-  EXPECT_FALSE(proxy.deal(0, [](std::uint64_t) { return std::vector<tokens>{1}; }));
+  data_proxy proxy({.samples = 3}, {.steps = 3, .cost = dear},
+                   [](auto) { return std::vector<tokens>{1}; });
+  EXPECT_FALSE(proxy.deal(0));
   EXPECT_THAT(proxy.health().error().message, HasSubstr("together at most 2^62"));
 }
 
 // States after each step of two epochs of 21 samples in windows of three steps.
 struct saved_run {
   data_setup setup{.samples = 21, .step_samples = 3, .epochs = 2, .seed = 9};
-  data_windows<> windows{.steps = 3, .held_back = 2};
+  data_windows windows{.steps = 3, .held_back = 2};
   std::vector<std::string> states;
 
   static std::vector<tokens> one_length(std::uint64_t sample) { return {lengths_of(sample)[1]}; }
@@ -427,10 +427,9 @@ struct saved_run {
   }
 };
 
-template <class Proxy, class... Lengths>
-std::string refusal(Proxy proxy, std::string const& state, Lengths const&... lengths)
+std::string refusal(data_proxy proxy, std::string const& state)
 {
-  auto const done = proxy.restore(state, lengths...);
+  auto const done = proxy.restore(state);
   return done ? "nothing" : done.error().message;
 }
 
@@ -441,7 +440,7 @@ TEST(DataProxy, TakesAStateOnlyByWhatMadeIt)
   auto const cheap = [](std::span<tokens const> lengths) { return lengths[0] / 2; };
   struct other_pipeline {
     char const* said;
-    std::function<void(data_setup&, data_windows<>&)> change;
+    std::function<void(data_setup&, data_windows&)> change;
   };
   std::vector<other_pipeline> const others{
       {"nothing", [](auto&, auto&) {}},
@@ -466,18 +465,16 @@ TEST(DataProxy, TakesAStateOnlyByWhatMadeIt)
   for (std::string const& state : run.states) {
     for (auto const& [said, change] : others) {
       data_setup setup = run.setup;
-      data_windows<> windows = run.windows;
+      data_windows windows = run.windows;
       change(setup, windows);
       EXPECT_THAT(refusal(data_proxy(setup, windows), state), HasSubstr(said));
     }
+    EXPECT_THAT(refusal(data_proxy(run.setup,
+                                   {.steps = 3, .held_back = 2, .policy = ballast::even_rounds{}}),
+                        state),
+                HasSubstr("the saved state is of another windows.policy;"));
     EXPECT_THAT(
-        refusal(data_proxy(run.setup, data_windows<ballast::even_rounds>{3, 2, {}, {}}), state),
-        HasSubstr("the saved state is of another windows.policy;"));
-    EXPECT_THAT(
-        refusal(data_proxy(run.setup,
-                           data_windows{
-                               .steps = 3, .held_back = 2, .policy = long_rounds{}, .cost = cheap}),
-                state),
+        refusal(data_proxy(run.setup, {.steps = 3, .held_back = 2, .cost = cheap}), state),
         testing::MatchesRegex("sample [0-9]+ of length ([0-9]+) cost [0-9]+ where the state was "
                               "saved, and costs [0-9]+ here; give data_windows the cost .*"));
   }
@@ -518,8 +515,8 @@ TEST(DataProxy, TakesAStateOnlyOfTheSameLengths)
                                                              "other lengths"),
                                                    HasSubstr("had length")));
     }
-    data_proxy known(run.setup, run.windows);
-    EXPECT_EQ(known.restore(run.states[at], one_longer).has_value(), !in_window);
+    data_proxy known(run.setup, run.windows, one_longer);
+    EXPECT_EQ(known.restore(run.states[at]).has_value(), !in_window);
   }
 }
 

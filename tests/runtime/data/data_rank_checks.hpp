@@ -169,9 +169,9 @@ struct run_outcome {
 };
 
 /// Runs a data pipeline of either form.
-template <class Source, class Plan, class Windows = ballast::data_windows<>>
+template <class Source, class Plan>
 run_outcome run(form how, run_extent const& extent, Source const& source, Plan const& plan,
-                ballast::data_setup const& setup, Windows const& windows = {},
+                ballast::data_setup const& setup, ballast::data_windows const& windows = {},
                 ballast::loader_options options = {})
 {
   passing_time const passes(step_of_time);
@@ -198,14 +198,13 @@ run_outcome run(form how, run_extent const& extent, Source const& source, Plan c
         auto const proxy = ballast::to_id<ballast::rank_id>(extent.trainers);
         if (comm.rank() < proxy) { return train_as(comm, proxy, options, extent.most_steps); }
         if (comm.rank() == proxy) {
+          ballast::detail::known_lengths lengths;
           if constexpr (ballast::detail::data_source_with_lengths<Source>) {
-            return trained{.error = error_of(serve_as_proxy(
-                               comm, extent.trainers, plan, setup, windows, options, extent.state,
-                               [&](std::uint64_t sample) { return source.lengths(sample); }))};
-          } else {
-            return trained{.error = error_of(serve_as_proxy(comm, extent.trainers, plan, setup,
-                                                            windows, options, extent.state))};
+            lengths = [&](std::uint64_t sample) { return source.lengths(sample); };
           }
+          return trained{.error =
+                             error_of(serve_as_proxy(comm, extent.trainers, plan, setup, windows,
+                                                     options, extent.state, lengths))};
         }
         Source own = source;
         if constexpr (std::derived_from<Source, faulty_source>) {

@@ -26,7 +26,7 @@ using std::chrono::milliseconds;
 using testing::HasSubstr;
 
 ballast::data_setup const mortal_setup{.samples = 30, .step_samples = 5, .epochs = 2, .seed = 4};
-data_windows<> const mortal_windows{.steps = 3, .held_back = 1};
+data_windows const mortal_windows{.steps = 3, .held_back = 1};
 
 std::vector<std::uint64_t> expected_digests()
 {
@@ -156,7 +156,7 @@ TEST(ServeAsProxy, IsHeardBetweenPlans)
     if (comm.rank() < proxy) { return ballast_test::train_as(comm, proxy, options, 100).error; }
     return error_of(comm.rank() == proxy
                         ? serve_as_proxy(comm, 1, slow, {.samples = 12, .step_samples = 2},
-                                         data_windows<>{.steps = 6, .held_back = 1}, options)
+                                         data_windows{.steps = 6, .held_back = 1}, options)
                         : serve_as_loader(comm, proxy, faulty_source{}));
   };
   auto const said = run_ranks_that_stay(4, milliseconds(600), part);
@@ -186,10 +186,8 @@ std::vector<std::string> said_by_all(std::size_t trainers, std::size_t loads_ins
     auto const own = to_index(comm.rank());
     rank_id const proxy = own == 4 ? proxy_of_last : rank_id{2};
     if (own == 2) {
-      data_windows const windows{.steps = 2,
-                                 .held_back = 1,
-                                 .policy = ballast::long_rounds{},
-                                 .cost = short_table{right ? 400 : 1000}};
+      data_windows const windows{
+          .steps = 2, .held_back = 1, .cost = short_table{right ? 400 : 1000}};
       return error_of(serve_as_proxy(comm, trainers, by_length{2}, mortal_setup, windows));
     }
     if ((own < 2 && own != loads_instead) || own == trains_instead) {

@@ -61,9 +61,10 @@ struct writes_elsewhere {
   void operator()(ballast::window_problem const&, std::span<cost_units>) const {}
 };
 
-static_assert(ballast::window_policy<long_rounds>);
-static_assert(ballast::window_policy<even_rounds>);
-static_assert(!ballast::window_policy<writes_elsewhere>);
+using window_policy = decltype(ballast::data_windows::policy);
+static_assert(std::constructible_from<window_policy, long_rounds>);
+static_assert(std::constructible_from<window_policy, even_rounds>);
+static_assert(!std::constructible_from<window_policy, writes_elsewhere>);
 
 // Oracle: each unit, the heaviest first, tries all steps, and takes the first of those that leave
 // others a place, or the first of the lightest. Sorts by other means than the library.

@@ -13,58 +13,6 @@
 
 namespace ballast::inline v0 {
 
-namespace detail {
-
-/// A thread that loads samples. All is guarded by the mutex of its data pipeline.
-struct loader_thread {
-  std::uint32_t number = 0;
-  bool lost = false;
-  bool ended = false;  // it touches nothing any more
-  std::optional<wait_clock::time_point> loads_since = {};
-  std::thread thread = {};
-
-  [[nodiscard]] bool is_late(std::chrono::milliseconds limit) const
-  {
-    return !lost && loads_since && wait_clock::now() - *loads_since >= limit;
-  }
-};
-
-/// The threads of a data pipeline that load, and those that have been given up and not ended.
-struct loader_threads {
-  std::list<loader_thread> all = {};
-  std::size_t active = 0;  // neither lost nor ended
-  std::uint32_t next_number = 0;
-
-  /// Starts threads up to this number, each of which calls run(own), and joins what has ended.
-  template <class Run>
-  void start(std::size_t wanted, Run run)
-  {
-    all.remove_if([](loader_thread& each) {
-      if (each.ended) { each.thread.join(); }
-      return each.ended;
-    });
-    for (; active < wanted; ++active) {
-      loader_thread& added = all.emplace_back();
-      added.number = next_number++;
-      added.thread = std::thread([run, &added] { run(added); });
-    }
-  }
-
-  void join()
-  {
-    for (loader_thread& each : all) { each.thread.join(); }
-  }
-};
-
-/// The lengths of a source that knows them before it decodes, as a data_proxy asks for them.
-template <data_source Source>
-struct lengths_of_source {
-  Source const* source;
-  [[nodiscard]] auto operator()(std::uint64_t sample) const { return source->lengths(sample); }
-};
-
-}  // namespace detail
-
 /// A data pipeline within one process: loaders are threads, and ranks, threads too, take what they
 /// compute of each step.
 ///
@@ -90,12 +38,11 @@ struct lengths_of_source {
 /// Errors      next: those of data_proxy and of the plan; failed: the plan threw;
 ///             infeasible: the plan gave a sample to a rank that is not there; peer_lost: more
 ///             loaders were lost than options.most_lost.
-template <data_source Source, detail::data_plan Plan, window_policy Policy = long_rounds,
-          class Cost = total_length>
+template <data_source Source, detail::data_plan Plan>
 class data_pipeline {
  public:
   data_pipeline(Source source, Plan plan, std::size_t ranks, data_setup setup,
-                data_windows<Policy, Cost> windows = {}, loader_options options = {})
+                data_windows windows = {}, loader_options options = {})
       : source_(std::move(source)),
         proxy_(std::move(plan), ranks, std::move(setup), std::move(windows), options, lengths()),
         ranks_(ranks)
@@ -111,7 +58,7 @@ class data_pipeline {
       ending_ = true;
     }
     work_.notify_all();
-    threads_.join();
+    for (loader& each : loaders_) { each.thread.join(); }
   }
 
   /// Goes on after the step whose save() this is; before next() is called. It loads a sample of that
@@ -122,7 +69,7 @@ class data_pipeline {
   {
     std::lock_guard const lock(mutex_);
     auto& proxy = proxy_.proxy;
-    if (auto done = proxy.restore(state, proxy_.lengths_of); !done) { return done; }
+    if (auto done = proxy.restore(state); !done) { return done; }
     if (auto const again = proxy.deal_again(0)) {
       auto const loaded = detail::load_from(source_, again->sample);
       if (loaded.called && loaded.sample) {
@@ -169,7 +116,7 @@ class data_pipeline {
   [[nodiscard]] std::size_t loaders() const
   {
     std::lock_guard const lock(mutex_);
-    return threads_.active;
+    return active_;
   }
   /// How long a rank has waited in next().
   [[nodiscard]] std::chrono::nanoseconds waited(rank_id rank) const
@@ -180,18 +127,25 @@ class data_pipeline {
 
  private:
   using clock = std::chrono::steady_clock;
-  using loader = detail::loader_thread;
-  using lengths_of = std::conditional_t<detail::data_source_with_lengths<Source>,
-                                        detail::lengths_of_source<Source>, no_lengths>;
 
+  /// A thread that loads samples. All is guarded by the mutex.
+  struct loader {
+    std::uint32_t number = 0;
+    bool lost = false;
+    bool ended = false;  // it touches nothing any more
+    std::optional<detail::wait_clock::time_point> loads_since = {};
+    std::thread thread = {};
+  };
   struct rank_times {
     std::optional<clock::time_point> returned = {};
     clock::duration waited = {};
   };
 
-  [[nodiscard]] lengths_of lengths() const
+  [[nodiscard]] detail::known_lengths lengths() const
   {
-    if constexpr (detail::data_source_with_lengths<Source>) { return {&source_}; }
+    if constexpr (detail::data_source_with_lengths<Source>) {
+      return [this](std::uint64_t sample) { return source_.lengths(sample); };
+    }
     return {};
   }
 
@@ -201,15 +155,28 @@ class data_pipeline {
     return !planning_ && (!proxy_.stopped || proxy_.proxy.finished());
   }
 
+  /// Starts as many threads as are needed, and joins what has ended.
   void start_loaders()
   {
-    threads_.start(proxy_.stopped ? proxy_.needed.now() : 0, [this](loader& own) { run(own); });
+    loaders_.remove_if([](loader& each) {
+      if (each.ended) { each.thread.join(); }
+      return each.ended;
+    });
+    for (std::size_t const wanted = proxy_.stopped ? proxy_.needed.now() : 0; active_ < wanted;
+         ++active_) {
+      loader& added = loaders_.emplace_back();
+      added.number = next_loader_++;
+      added.thread = std::thread([this, &added] { run(added); });
+    }
   }
 
   void give_up_late_loaders()
   {
-    for (loader& each : threads_.all) {
-      if (each.is_late(proxy_.options.late_after)) { lose(each, "it loads a sample for too long"); }
+    for (loader& each : loaders_) {
+      bool const is_late =
+          !each.lost && each.loads_since &&
+          detail::wait_clock::now() - *each.loads_since >= proxy_.options.late_after;
+      if (is_late) { lose(each, "it loads a sample for too long"); }
     }
     start_loaders();
   }
@@ -217,7 +184,7 @@ class data_pipeline {
   void lose(loader& own, std::string_view why)
   {
     own.lost = true;
-    --threads_.active;
+    --active_;
     proxy_.lose(own.number, why);
     work_.notify_all();
     ready_.notify_all();  // for a rank that waits to start another one
@@ -228,8 +195,8 @@ class data_pipeline {
   {
     std::unique_lock lock(mutex_);
     while (!ending_ && proxy_.stopped && !own.lost) {
-      if (threads_.active > proxy_.needed.now()) {
-        --threads_.active;
+      if (active_ > proxy_.needed.now()) {
+        --active_;
         break;
       }
       if (auto const dealt = proxy_.deal(own.number)) {
@@ -287,9 +254,11 @@ class data_pipeline {
   mutable std::mutex mutex_;
   std::condition_variable work_;   // for loaders
   std::condition_variable ready_;  // for ranks
-  detail::planned_proxy<std::vector<std::byte>, Plan, Policy, Cost, lengths_of> proxy_;
+  detail::planned_proxy<std::vector<std::byte>, Plan> proxy_;
   std::vector<rank_times> ranks_;
-  detail::loader_threads threads_;
+  std::list<loader> loaders_;      // also those that have been given up and not ended
+  std::size_t active_ = 0;         // neither lost nor ended
+  std::uint32_t next_loader_ = 0;  // its number
   bool planning_ = false;
   bool ending_ = false;
 };

@@ -32,9 +32,8 @@ struct saved_step {
 /// word of all that, so that no other text is taken.
 class data_state {
  public:
-  template <class Windows>
-  data_state(data_setup const& setup, Windows const& windows)
-      : policy_(windows.steps > 1 ? word_of_policy(windows.policy) : 0),
+  data_state(data_setup const& setup, data_windows const& windows)
+      : policy_(windows.steps > 1 ? word_of_policy(windows) : 0),
         made_by_{
             {{"samples", setup.samples},
              {"step_samples", setup.step_samples},
@@ -55,9 +54,8 @@ class data_state {
   /// What read() needs to go on after a step. `plan` is the word of its window's plan.
   ///
   /// Errors      failed: the windows' cost threw.
-  template <class Windows>
   [[nodiscard]] result<std::string> save(data_step const& step, std::uint64_t plan,
-                                         Windows const& windows) const
+                                         data_windows const& windows) const
   {
     bool const empty = step.samples.empty();
     auto const cost = empty ? 0 : cost_of(windows, step.lengths_of(0));
@@ -83,8 +81,7 @@ class data_state {
   /// Reads what save() wrote.
   ///
   /// Errors      syntax: it did not; mismatch: it is of other data, steps or windows.
-  template <class Windows>
-  [[nodiscard]] result<saved_step> read(std::string_view text, Windows const& windows) const
+  [[nodiscard]] result<saved_step> read(std::string_view text, data_windows const& windows) const
   {
     if (text.starts_with("data_pipeline 1\n")) {
       return fail(error_code::mismatch, 0,
@@ -143,8 +140,7 @@ class data_state {
   }
 
   /// 0 where windows are of one step, which asks for no cost.
-  template <class Windows>
-  [[nodiscard]] static result<cost_units> cost_of(Windows const& windows,
+  [[nodiscard]] static result<cost_units> cost_of(data_windows const& windows,
                                                   std::span<tokens const> lengths)
   {
     cost_units cost = 0;
@@ -431,27 +427,19 @@ class window_opener {
 
 }  // namespace detail
 
-/// Lengths are not known before samples are decoded.
-struct no_lengths {};
-
 /// What one rank knows of a data pipeline: which samples were dealt to which loader, how long they
 /// are, which steps they form. It holds indices and lengths, no payloads, and knows no threads, no
 /// ranks and no clock: who runs it says when a loader asks, reports or is lost. `data_pipeline`
 /// runs it for threads, `serve_as_proxy` for ranks.
 ///
-/// Each sample of an epoch is dealt, reported with its lengths, delivered and taken:
+/// Each sample of an epoch is dealt, reported with its lengths, delivered and taken: deal(), then
+/// report() or cannot_decode(), make() for each step whose samples have all been reported, deliver()
+/// for each payload that has left its loader, and take() when all ranks have the step; lose() deals
+/// anew what a loader had.
 ///
-///     deal(loader, lengths_of)       the next sample for a loader to fetch; none for now
-///     report(loader, ticket, ...)    it is decoded and has these lengths; the loader holds it
-///     cannot_decode(...)             it is not
-///     lose(loader, why)              what the loader had is dealt anew, to others
-///     make(step, tickets)            the next step whose samples have all been reported
-///     deliver(ticket)                a payload has left its loader, which may be lost now
-///     take()                         all ranks have the oldest step that was made
-///
-/// Where lengths_of(sample) has the lengths of samples, as std::vector<tokens>, windows are planned
-/// by them before anything is decoded, and steps by the lengths that are reported. Else a window is
-/// planned when all of its samples were decoded.
+/// Where lengths_of(sample) has the lengths of samples, windows are planned by them before anything
+/// is decoded, and steps by the lengths that are reported. Else a window is planned when all of its
+/// samples were decoded.
 ///
 /// Expects     setup.step_samples, modules, fetched_ahead and windows.steps are at least 1,
 ///             setup.samples below 2^32, setup.together empty or of as many entries, no group
@@ -475,12 +463,13 @@ struct no_lengths {};
 /// Complexity  4 bytes a sample of an epoch, and some 40 a sample of the windows that are open.
 ///             A call is O(1), but for one of each window, which is O(its samples), and lose.
 /// Source      FlexRL, 2025, section 4.4: a proxy with metadata, local loaders with data.
-template <window_policy Policy = long_rounds, class Cost = total_length>
 class data_proxy {
  public:
-  explicit data_proxy(data_setup setup, data_windows<Policy, Cost> windows = {})
+  explicit data_proxy(data_setup setup, data_windows windows = {},
+                      detail::known_lengths lengths_of = {})
       : opener_(std::move(setup), windows.steps),
         windows_(std::move(windows)),
+        lengths_of_(std::move(lengths_of)),
         state_(opener_.setup(), windows_),
         health_(state_.health())
   {}
@@ -494,8 +483,7 @@ class data_proxy {
   ///
   /// Errors      syntax: not what save() wrote; mismatch: of other samples, groups, steps, windows,
   ///             or of another seed, policy or cost; out_of_range: there is no such step.
-  template <class Lengths = no_lengths>
-  [[nodiscard]] result<void> restore(std::string_view text, Lengths const& lengths_of = {})
+  [[nodiscard]] result<void> restore(std::string_view text)
   {
     auto const saved = state_.read(text, windows_);
     if (!saved) { return tl::unexpected(saved.error()); }
@@ -503,9 +491,7 @@ class data_proxy {
     opener_.go_to(*saved);
     left_out_ = saved->left_out;
     compared_ = detail::compared_data(*saved);
-    if constexpr (!std::is_same_v<Lengths, no_lengths>) {
-      if (saved->position % windows_.steps > 0) { (void)open(lengths_of); }
-    }
+    if (lengths_of_ && saved->position % windows_.steps > 0) { (void)open(); }
     if (!health_) { return tl::unexpected(health_.error()); }
     return {};
   }
@@ -517,15 +503,14 @@ class data_proxy {
   }
 
   /// The next sample that this loader is to fetch; none where queues are full, or nothing is left.
-  template <class Lengths = no_lengths>
-  [[nodiscard]] std::optional<data_deal> deal(std::uint32_t loader, Lengths const& lengths_of = {})
+  [[nodiscard]] std::optional<data_deal> deal(std::uint32_t loader)
   {
     if (auto const again = deal_again(loader)) { return again; }
     std::size_t const most = (windows_.steps - 1 + setup().fetched_ahead) * setup().step_samples;
     if (open_.fetched >= most || !health_) { return {}; }
     data_deal dealt;
     for (std::size_t at = 0;; ++at) {
-      if (at == open_.all.size() && !open(lengths_of)) { return {}; }
+      if (at == open_.all.size() && !open()) { return {}; }
       if (open_.deal(open_.all[at], loader, dealt)) { return dealt; }
     }
   }
@@ -647,8 +632,7 @@ class data_proxy {
   }
 
   /// Opens the next window, if there is one.
-  template <class Lengths>
-  [[nodiscard]] bool open(Lengths const& lengths_of)
+  [[nodiscard]] bool open()
   {
     // Windows of which all is left out are in no queue.
     if (opener_.at_end() || open_.all.size() > open_.fetched + setup().fetched_ahead) {
@@ -656,11 +640,9 @@ class data_proxy {
     }
     detail::open_window& window = open_.all.emplace_back(opener_.open());
     window.planned = windows_.steps == 1;
-    if constexpr (!std::is_same_v<Lengths, no_lengths>) {
-      if (window.planned) { return true; }
-      health_ = window.measure(lengths_of, setup().modules);
-      if (health_) { plan(window); }
-    }
+    if (window.planned || !lengths_of_) { return health_.has_value(); }
+    health_ = window.measure(lengths_of_, setup().modules);
+    if (health_) { plan(window); }
     return health_.has_value();
   }
 
@@ -687,7 +669,8 @@ class data_proxy {
   }
 
   detail::window_opener opener_;
-  data_windows<Policy, Cost> windows_;
+  data_windows windows_;
+  detail::known_lengths lengths_of_;
   detail::data_state state_;
   detail::open_windows open_;
   std::uint64_t left_out_ = 0;  // samples of steps that were made

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <ballast/core.hpp>
+#include <ballast/runtime/detail/ahead.hpp>
 #include <ballast/runtime/detail/data_post.hpp>
 #include <ballast/runtime/detail/planned_proxy.hpp>
-#include <ballast/runtime/detail/work_thread.hpp>
 
 #include <chrono>
 #include <deque>
@@ -241,13 +241,14 @@ template <point_to_point Communicator, data_source Source>
   using detail::data_word;
   using message = detail::data_message;
   data_deal dealt;
-  detail::ended_load loaded;
   detail::data_post<Communicator> post(comm, to_index(proxy));
   std::deque<data_deal> waiting;
   std::map<std::uint64_t, std::vector<std::byte>> held;  // by ticket
   detail::last_first<detail::moved_bytes<Communicator>> leaving;
-  bool loads = false;
-  detail::work_thread worker([&] { loaded = detail::load_from(source, dealt.sample); });
+  detail::ahead<detail::ended_load> worker([&](detail::ended_load& loaded) -> result<void> {
+    loaded = detail::load_from(source, dealt.sample);
+    return {};
+  });
   result<void> ended;
   detail::idle_pause pause;
   bool parts = false;  // from a proxy that listens
@@ -287,31 +288,28 @@ template <point_to_point Communicator, data_source Source>
       }
     }
     if (auto const gone = detail::flush(leaving); !gone) { return tl::unexpected(gone.error()); }
-    if (loads && worker.ready()) {
-      (void)worker.wait();
-      if (auto const thrown = worker.thrown()) { std::rethrow_exception(thrown); }
-      loads = false;
+    if (worker.is_started() && worker.ready()) {
+      (void)worker.take();
       idle = false;
-      auto& sample = loaded.sample;
-      if (!loaded.called) {
-        ended = std::move(loaded.called);
+      auto& [called, sample, took] = worker.present();
+      if (!called) {
+        ended = std::move(called);
         post.send(message{data_word::gone}.with(ended.error().message));
         over = true;
       } else if (sample) {
         post.send(message{data_word::loaded, dealt.ticket, sample->bytes.size()}.with(
-            loaded.took.count(), sample->lengths));
+            took.count(), sample->lengths));
         held.insert_or_assign(dealt.ticket, std::move(sample->bytes));
       } else {
         post.send(message{data_word::broken, dealt.ticket}.with(sample.error().message));
       }
     }
-    if (!loads && !waiting.empty() && !over) {
+    if (!worker.is_started() && !waiting.empty() && !over) {
       dealt = waiting.front();
       waiting.pop_front();
-      loads = true;
       worker.start();
     }
-    idle ? pause.rest(!loads) : pause.end();
+    idle ? pause.rest(!worker.is_started()) : pause.end();
   }
   if (parts) { post.send({data_word::bye}); }
   // What is still on its way has to leave; a rank that is gone takes nothing.
@@ -410,19 +408,17 @@ class proxy_peers {
 };
 
 /// The proxy of a data pipeline of ranks: what serve_as_proxy runs, one round of messages at a time.
-template <point_to_point Communicator, class Plan, window_policy Policy, class Cost, class Lengths>
+template <point_to_point Communicator, class Plan>
 class proxy_rank {
  public:
-  proxy_rank(Communicator& comm, Plan plan, data_setup setup, data_windows<Policy, Cost> windows,
-             loader_options options, std::string_view state, Lengths lengths_of)
+  proxy_rank(Communicator& comm, Plan plan, data_setup setup, data_windows windows,
+             loader_options options, std::string_view state, known_lengths lengths_of)
       : proxy_(std::move(plan), to_index(comm.rank()), std::move(setup), std::move(windows),
                options, std::move(lengths_of)),
         peers_(comm)
   {
     if (state.empty()) { return; }
-    if (auto done = proxy_.proxy.restore(state, proxy_.lengths_of); !done) {
-      proxy_.stop(done.error());
-    }
+    if (auto done = proxy_.proxy.restore(state); !done) { proxy_.stop(done.error()); }
   }
 
   /// Returns when all others have left, or are told that it has.
@@ -631,7 +627,7 @@ class proxy_rank {
     ended_ = peers_.ended(loaders);
   }
 
-  planned_proxy<payload_place, Plan, Policy, Cost, Lengths> proxy_;
+  planned_proxy<payload_place, Plan> proxy_;
   proxy_peers<Communicator> peers_;
   std::map<std::uint64_t, std::size_t> awaited_;  // tickets that trainers wait for, and who
   bool busy_ = false;
@@ -650,12 +646,11 @@ class proxy_rank {
 ///
 ///     or_throw(serve_as_proxy(comm, trainers, plan, {.samples = 10'000, .step_samples = 256}));
 ///
-/// Loaders that are too many for the measured rates are parked: they are dealt nothing, and are
-/// woken when they are needed. All goes by transfers between two ranks, of which none is waited for,
-/// so any loader may die or stop: over MPI under `mpirun --enable-recovery`, which does not end the
-/// job then. Where a trainer or the proxy does, all ranks that are left return by the deadline of
-/// comm, or a quarter of it later, and a new group goes on from the last step that was saved. So
-/// every trainer calls next() at least as often, and a plan takes less than three quarters of it.
+/// Loaders that are too many for the measured rates are dealt nothing until they are needed. No
+/// transfer is waited for, so any loader may die or stop: over MPI under `mpirun --enable-recovery`.
+/// Where a trainer or the proxy does, all ranks that are left return by the deadline of comm, or a
+/// quarter of it later, and a new group goes on from the last step that was saved. So every trainer
+/// calls next() at least as often, and a plan takes less than three quarters of it.
 ///
 /// Expects     1 <= trainers and trainers + 2 <= comm.size(); only this thread uses comm.
 /// Ensures     (1) those of data_proxy
@@ -670,12 +665,11 @@ class proxy_rank {
 ///             mismatch: ranks have other parts than this one was told. Trainers get these from
 ///             next() and loaders from serve_as_loader too. Those of comm.
 /// Source      FlexRL, 2025, section 4.4; DistTrain, 2025, section 5.1: producers of their own.
-template <point_to_point Communicator, detail::data_plan Plan, window_policy Policy = long_rounds,
-          class Cost = total_length, class Lengths = no_lengths>
+template <point_to_point Communicator, detail::data_plan Plan>
 [[nodiscard]] result<void> serve_as_proxy(Communicator& comm, std::size_t trainers, Plan plan,
-                                          data_setup setup, data_windows<Policy, Cost> windows = {},
+                                          data_setup setup, data_windows windows = {},
                                           loader_options options = {}, std::string_view state = {},
-                                          Lengths lengths_of = {})
+                                          detail::known_lengths lengths_of = {})
 {
   if (to_index(comm.rank()) != trainers) {
     std::string text = detail::concat(
@@ -690,10 +684,10 @@ template <point_to_point Communicator, detail::data_plan Plan, window_policy Pol
   BALLAST_EXPECTS(trainers >= 1 && trainers + 2 <= comm.size(), "a data pipeline of ", trainers,
                   " trainers and a proxy among ", detail::counted(comm.size(), "rank"),
                   " leaves no loader; give at least one");
-  detail::proxy_rank<Communicator, Plan, Policy, Cost, Lengths> proxy(
-      comm, std::move(plan), std::move(setup), std::move(windows), options, state,
-      std::move(lengths_of));
-  return proxy.run();
+  return detail::proxy_rank<Communicator, Plan>(comm, std::move(plan), std::move(setup),
+                                                std::move(windows), options, state,
+                                                std::move(lengths_of))
+      .run();
 }
 
 }  // namespace ballast::inline v0

@@ -5,6 +5,7 @@
 #include <ballast/core.hpp>
 
 #include <chrono>
+#include <functional>
 #include <memory>
 
 namespace ballast::inline v0 {
@@ -36,6 +37,9 @@ concept data_source_with_lengths =
     data_source<S> && requires(S const& source, std::uint64_t sample) {
       { source.lengths(sample) } -> std::same_as<std::vector<tokens>>;
     };
+
+/// The lengths of a sample before it is decoded; null: nobody knows them.
+using known_lengths = std::function<std::vector<tokens>(std::uint64_t sample)>;
 
 }  // namespace detail
 
@@ -163,21 +167,6 @@ struct window_problem {
   std::size_t held_back = 0;
 };
 
-/// Says in which step each unit of a window trains.
-///
-///   policy(problem, loads, step)   writes step[n]; loads[steps] has the work that each step has
-///                                  already (units of other sizes), and grows by what is added
-///
-/// Ensures     every step trains as many units as have arrived in it, none more than held_back
-///             after its arrival; the same steps from the same problem, everywhere. A data pipeline
-///             refuses other answers.
-template <class P>
-concept window_policy = std::copy_constructible<P> &&
-                        requires(P const& policy, window_problem const& problem,
-                                 std::span<cost_units> loads, std::span<std::uint32_t> step) {
-                          { policy(problem, loads, step) } -> std::same_as<void>;
-                        };
-
 namespace detail {
 
 /// The places that are left in the steps of a window, and whether all units that have none can
@@ -234,48 +223,48 @@ class window_room {
   std::vector<std::int64_t> spare_;  // places up to each step that no unit must have
 };
 
-/// Units, the heaviest first, of equal ones the first.
-[[nodiscard]] inline std::vector<std::uint32_t> heaviest_units(window_problem const& problem)
+/// Each unit, the heaviest first, of equal ones the first, trains in the step choose(room, arrived).
+template <class Choose>
+void train_heaviest_first(window_problem const& problem, std::span<cost_units> loads,
+                          std::span<std::uint32_t> step, Choose const& choose)
 {
   std::vector<std::uint32_t> order(problem.costs.size());
-  for (std::size_t unit = 0; unit < order.size(); ++unit) {
-    order[unit] = static_cast<std::uint32_t>(unit);
-  }
+  std::iota(order.begin(), order.end(), std::uint32_t{0});
   std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
     return problem.costs[a] > problem.costs[b] || (problem.costs[a] == problem.costs[b] && a < b);
   });
-  return order;
+  window_room room(problem);
+  for (std::uint32_t const unit : order) {
+    std::size_t const chosen = choose(room, problem.arrived[unit]);
+    room.place(problem.arrived[unit], chosen);
+    step[unit] = static_cast<std::uint32_t>(chosen);
+    loads[chosen] += problem.costs[unit];
+  }
 }
 
 }  // namespace detail
 
-/// Gathers long samples in few steps of a window: the heaviest units train as early as they may,
-/// all of them in the first step where there is room. A sample that outweighs what a rank has to do
-/// otherwise then makes one step long, in which others as long run beside it, in place of a step
-/// each.
+/// Gathers long samples in few steps of a window: the heaviest units train as early as they may. A
+/// sample that outweighs what a rank has to do otherwise then makes one step long, in which others
+/// as long run beside it, in place of a step each.
 ///
-/// Ensures     (1) what window_policy promises
+/// Ensures     (1) what a policy of data_windows promises
 ///             (2) from heaviest to lightest, each unit trains in the first step where it leaves all
 ///                 lighter ones a place in time
 ///             (3) with equal counts and held_back of all steps, no other choice has a smaller sum
-///                 over the steps of the heaviest unit
+///                 over the steps of the heaviest unit: the k-th largest maximum is at least the
+///                 heaviest unit after k full groups
 /// Complexity  O(n (log n + steps^2)).
-/// Source      (3): in order of cost, groups of equal size have the least sum of maxima, because
-///             the k-th largest maximum is at least the heaviest unit after k full groups. Gathering
-///             long responses of reinforcement learning in few rounds is common practice.
 struct long_rounds {
   void operator()(window_problem const& problem, std::span<cost_units> loads,
                   std::span<std::uint32_t> step) const
   {
-    detail::window_room room(problem);
-    for (std::uint32_t const unit : detail::heaviest_units(problem)) {
-      std::size_t const arrived = problem.arrived[unit];
-      std::size_t first = 0;
-      while (!room.fits(arrived, first)) { ++first; }
-      room.place(arrived, first);
-      step[unit] = static_cast<std::uint32_t>(first);
-      loads[first] += problem.costs[unit];
-    }
+    detail::train_heaviest_first(problem, loads, step,
+                                 [](detail::window_room const& room, std::size_t arrived) {
+                                   std::size_t first = 0;
+                                   while (!room.fits(arrived, first)) { ++first; }
+                                   return first;
+                                 });
   }
 
   friend bool operator==(long_rounds, long_rounds) = default;
@@ -297,20 +286,23 @@ struct total_length {
 /// An epoch has the same samples as without windows, and the same number of steps; a window does
 /// not reach into the next epoch. The gradients of a single step change: they are those of other
 /// samples, chosen by their length. Where training minds that, take small windows.
-template <window_policy Policy = long_rounds, std::copy_constructible Cost = total_length>
-  requires std::is_invocable_r_v<cost_units, Cost const&, std::span<tokens const>>
 struct data_windows {
   std::size_t steps = 1;
   /// For how many of these steps a sample may be held back at most.
   std::size_t held_back = 0;
-  Policy policy = {};
-  Cost cost = {};
+  /// Says in which step each unit of a window trains: policy(problem, loads, step) writes step[n];
+  /// loads[steps] has the work that each step has already (units of other sizes), and grows by what
+  /// is added. Every step trains as many units as have arrived in it, none more than held_back after
+  /// its arrival, and the same from the same problem, everywhere; other answers are refused.
+  std::function<void(window_problem const&, std::span<cost_units>, std::span<std::uint32_t>)>
+      policy = long_rounds{};
+  std::function<cost_units(std::span<tokens const>)> cost = total_length{};
 };
 
 /// Gives the steps of a window about the same work, so that steps take equally long and need as
 /// much memory: the heaviest units first, each into the step with the least work.
 ///
-/// Ensures     (1) what window_policy promises
+/// Ensures     (1) what a policy of data_windows promises
 ///             (2) from heaviest to lightest, each unit trains in the step with the least work of
 ///                 those where it leaves all lighter ones a place in time; of equal steps the first
 /// Complexity  O(n (log n + steps^2)).
@@ -319,18 +311,15 @@ struct even_rounds {
   void operator()(window_problem const& problem, std::span<cost_units> loads,
                   std::span<std::uint32_t> step) const
   {
-    detail::window_room room(problem);
-    for (std::uint32_t const unit : detail::heaviest_units(problem)) {
-      std::size_t const arrived = problem.arrived[unit];
-      std::size_t best = problem.steps;
-      for (std::size_t each = 0; each <= room.last_step(arrived); ++each) {
-        bool const less = best == problem.steps || loads[each] < loads[best];
-        if (less && room.fits(arrived, each)) { best = each; }
-      }
-      room.place(arrived, best);
-      step[unit] = static_cast<std::uint32_t>(best);
-      loads[best] += problem.costs[unit];
-    }
+    detail::train_heaviest_first(
+        problem, loads, step, [&](detail::window_room const& room, std::size_t arrived) {
+          std::size_t best = problem.steps;
+          for (std::size_t each = 0; each <= room.last_step(arrived); ++each) {
+            bool const less = best == problem.steps || loads[each] < loads[best];
+            if (less && room.fits(arrived, each)) { best = each; }
+          }
+          return best;
+        });
   }
 
   friend bool operator==(even_rounds, even_rounds) = default;

@@ -116,7 +116,7 @@ class coming_messages {
       std::size_t const link = job.link(stage, true, k);
       if (job.is_local(into[k]) || (!forward && !job.has_gradient(into[k]))) { continue; }
       unit_plan const& plan = routes(link, microbatch);
-      if (!forward && job.setup().tensor != pipeline_setup::tensor_gradients::copies) {
+      if (!forward && job.setup().adds_parts()) {
         for (std::uint32_t tensor = 1; tensor < job.tensor_ranks(); ++tensor) {
           add(job.beside(tensor), task, link, message_kind::part,
               bytes(job, plan.rows_after(), link), true);
@@ -245,8 +245,7 @@ class link_traffic {
   [[nodiscard]] result<void> carry(occasion const& at, block made)
   {
     result<void> done;
-    bool const has_parts =
-        !at.forward && job_.setup().tensor != pipeline_setup::tensor_gradients::copies;
+    bool const has_parts = !at.forward && job_.setup().adds_parts();
     if (!job_.is_root()) {
       if (has_parts && made != blocks::none) { done = memory_.send(comm_, made, job_.root()); }
     } else {

@@ -3,7 +3,7 @@
 
 #include <ballast/core.hpp>
 #include <ballast/runtime/data/data_setup.hpp>
-#include <ballast/runtime/detail/thrown_text.hpp>
+#include <ballast/runtime/detail/ahead.hpp>
 
 #include <deque>
 #include <exception>
@@ -58,8 +58,7 @@ struct window_sample {
 /// A word of a window policy: of what it does with a drawn window.
 ///
 /// Errors      failed: it threw.
-template <class Policy>
-[[nodiscard]] result<std::uint64_t> word_of_policy(Policy const& policy)
+[[nodiscard]] inline result<std::uint64_t> word_of_policy(data_windows const& windows)
 {
   constexpr std::size_t steps = 4;
   random_source random(1);
@@ -73,8 +72,8 @@ template <class Policy>
   std::vector<std::uint32_t> step(costs.size());
   return call_user("the policy of data_windows",
                    [&] {
-                     policy(window_problem{costs, arrived, steps, 2}, std::span(loads),
-                            std::span(step));
+                     windows.policy(window_problem{costs, arrived, steps, 2}, std::span(loads),
+                                    std::span(step));
                    })
       .map([&] { return digest{}.add(std::span(std::as_const(step))).value(); });
 }
@@ -115,8 +114,7 @@ struct open_window {
   /// Asks for the lengths of all samples before they are decoded.
   ///
   /// Errors      failed: lengths_of threw; out_of_range: it gave no lengths of a sample.
-  template <class Lengths>
-  [[nodiscard]] result<void> measure(Lengths const& lengths_of, std::size_t modules)
+  [[nodiscard]] result<void> measure(known_lengths const& lengths_of, std::size_t modules)
   {
     lengths.clear();
     for (window_sample const& each : samples) {
@@ -193,8 +191,7 @@ struct open_window {
   ///
   /// Errors      out_of_range: a cost is below 0, or the costs together are above 2^62; infeasible:
   ///             the policy broke its promise; failed: the cost or the policy threw.
-  template <class Policy, class Cost>
-  [[nodiscard]] result<void> plan(data_windows<Policy, Cost> const& windows, std::size_t modules)
+  [[nodiscard]] result<void> plan(data_windows const& windows, std::size_t modules)
   {
     std::vector<cost_units> costs(units());
     cost_units total = 0;
@@ -239,8 +236,7 @@ struct open_window {
   }
 
  private:
-  template <class Policy, class Cost>
-  [[nodiscard]] result<void> plan_units(data_windows<Policy, Cost> const& windows,
+  [[nodiscard]] result<void> plan_units(data_windows const& windows,
                                         std::span<std::uint32_t const> sizes, std::uint32_t size,
                                         std::span<cost_units const> costs,
                                         std::span<cost_units> loads)

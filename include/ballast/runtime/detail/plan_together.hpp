@@ -3,8 +3,7 @@
 
 #include <ballast/comm/gather_samples.hpp>
 #include <ballast/core.hpp>
-#include <ballast/runtime/detail/thrown_text.hpp>
-#include <ballast/runtime/detail/work_thread.hpp>
+#include <ballast/runtime/detail/ahead.hpp>
 
 #include <cstring>
 
@@ -126,7 +125,9 @@ template <splitting_communicator Communicator, class Sample, class Step, class P
 class common_steps {
  public:
   common_steps(Communicator& comm, Planner planner)
-      : comm_(comm), planner_(std::move(planner)), ahead_(make_next{this})
+      : comm_(comm),
+        planner_(std::move(planner)),
+        ahead_([this](made_step& next) { return make(*planning_, next, span_of(read_)); })
   {}
 
   /// Plans a step at once.
@@ -187,13 +188,6 @@ class common_steps {
   struct made_step {
     gathered_samples<Sample> samples;
     Step step;
-  };
-  struct make_next {
-    common_steps* self;
-    [[nodiscard]] result<void> operator()(made_step& next) const
-    {
-      return self->make(*self->planning_, next, span_of(self->read_));
-    }
   };
 
   [[nodiscard]] static result<void> not_taken()
@@ -262,7 +256,7 @@ class common_steps {
   std::size_t room_ = 0;  // of either gathered_samples; 0 after a step that failed
   std::optional<Communicator> planning_;
   std::vector<Sample> read_;
-  ahead<made_step, make_next> ahead_;  // last: it ends before all else
+  ahead<made_step> ahead_;  // last: it ends before all else
 };
 
 }  // namespace ballast::inline v0::detail

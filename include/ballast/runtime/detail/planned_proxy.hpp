@@ -110,7 +110,7 @@ template <data_source Source>
 /// Payload     where a payload is, or itself, until its rank has it.
 /// Ensures     (1) every rank takes each step once, in order
 ///             (2) after stop() no step is made; those that were made before are taken
-template <class Payload, data_plan Plan, window_policy Policy, class Cost, class Lengths>
+template <class Payload, data_plan Plan>
 struct planned_proxy {
   struct made_step {
     data_step step;
@@ -122,19 +122,18 @@ struct planned_proxy {
     std::size_t takers = 0;
   };
 
-  planned_proxy(Plan own_plan, std::size_t ranks, data_setup setup,
-                data_windows<Policy, Cost> windows, loader_options own, Lengths lengths)
+  planned_proxy(Plan own_plan, std::size_t ranks, data_setup setup, data_windows windows,
+                loader_options own, known_lengths lengths_of)
       : plan_with(std::move(own_plan)),
-        lengths_of(std::move(lengths)),
         options(checked(own)),
-        proxy(std::move(setup), std::move(windows)),
+        proxy(std::move(setup), std::move(windows), std::move(lengths_of)),
         needed(options.least, options.most),
         taken(ranks)
   {}
 
   [[nodiscard]] std::optional<data_deal> deal(std::uint32_t loader)
   {
-    auto const dealt = proxy.deal(loader, lengths_of);
+    auto const dealt = proxy.deal(loader);
     note_health();
     return dealt;
   }
@@ -236,9 +235,8 @@ struct planned_proxy {
   }
 
   Plan plan_with;
-  Lengths lengths_of;
   loader_options options;
-  data_proxy<Policy, Cost> proxy;
+  data_proxy proxy;
   producer_count needed;
   std::map<std::uint64_t, Payload> payloads;  // by ticket
   std::deque<planned_step> steps;             // that not all ranks have taken
