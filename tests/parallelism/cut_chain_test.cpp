@@ -57,18 +57,27 @@ drawn_chain draw(ballast::random_source& random, std::size_t most_layers, std::s
   return drawn;
 }
 
-// Oracle: tries all cuts whose ranks lack so many bytes at most, and adds up layer by layer.
-std::optional<std::int64_t> least_by_trying(drawn_chain const& chain, std::int64_t lacking = 0)
+struct extreme_loads {
+  std::int64_t largest;
+  std::int64_t smallest;
+};
+
+// Oracle: tries all cuts whose ranks lack so many bytes at most, and adds up layer by layer. The least
+// largest load, then the largest smallest one.
+std::optional<extreme_loads> least_by_trying(drawn_chain const& chain, std::int64_t lacking = 0)
 {
   std::vector<std::int64_t> loads(chain.ranks, 0);
   std::vector<std::int64_t> bytes(chain.ranks, 0);
-  std::optional<std::int64_t> best;
+  std::optional<extreme_loads> best;
   std::size_t const stages = chain.ranks * chain.chunks;
   auto const go_on = [&](auto const& self, std::size_t stage, std::size_t layer) -> void {
     if (stage == stages) {
       if (layer != chain.layers.size()) { return; }
-      std::int64_t const largest = std::ranges::max(loads);
-      if (!best || largest < *best) { best = largest; }
+      auto const [smallest, largest] = std::ranges::minmax(loads);
+      if (!best || largest < best->largest ||
+          (largest == best->largest && smallest > best->smallest)) {
+        best = {largest, smallest};
+      }
       return;
     }
     std::size_t const rank = stage % chain.ranks;
@@ -136,7 +145,8 @@ bool expect_exact(drawn_chain const& chain)
   EXPECT_EQ(plan.has_value(), best.has_value()) << (plan ? "" : plan.error().message);
   if (plan && best) {
     expect_true(chain, *plan);
-    EXPECT_EQ(plan->makespan, *best);
+    EXPECT_EQ(plan->makespan, best->largest);
+    if (chain.chunks == 1) { EXPECT_EQ(std::ranges::min(plan->loads), best->smallest); }
     EXPECT_TRUE(plan->proven_optimal());
   }
   if (plan || best) { return true; }
@@ -159,6 +169,25 @@ TEST(CutChain, IsExact)  // Ensures (1) (2) (3)
     if (chain.ranks * chain.chunks <= 9) { refused += expect_exact(chain) ? 0 : 1; }
   }
   EXPECT_GT(refused, 0);
+}
+
+TEST(CutChain, LeavesNoStageWithoutWorkAndIsLevel)  // Ensures (2)
+{
+  auto const loads_of = [](std::vector<std::int64_t> const& costs, std::size_t ranks) {
+    auto loads = cut_chain(layers_of(costs), {.ranks = ranks}).value().loads;
+    std::ranges::sort(loads);
+    return loads;
+  };
+  EXPECT_THAT(loads_of({0, 0, 0, 1, 1, 1, 1, 1, 1}, 4), testing::ElementsAre(1, 1, 2, 2));
+  std::vector<std::int64_t> costs(34, 2);
+  costs.front() = 1;
+  costs.back() = 5;
+  EXPECT_EQ(loads_of(costs, 8).front(), 8);
+  EXPECT_EQ(loads_of(costs, 8).back(), 10);
+  costs.assign(49, 0);
+  std::fill_n(costs.begin() + 3, 42, 1);
+  EXPECT_EQ(loads_of(costs, 16).front(), 2);
+  EXPECT_EQ(loads_of(costs, 16).back(), 3);
 }
 
 TEST(CutChain, LeavesTheLastStagesMostLayers)  // Ensures (2)
@@ -306,11 +335,10 @@ TEST(CutLayers, ShortensTheStepOfUnequalLayers)
   // profile.cuts[3] are the parts of four stages: the last has the head alone.
   // [cut_layers]
   EXPECT_THAT(profile.cuts[3],
-              ElementsAre(module_profile::stage_part{3, 5}, module_profile::stage_part{4, 8},
-                          module_profile::stage_part{4, 8}, module_profile::stage_part{1, 9}));
+              ElementsAre(stage_part{4, 7}, stage_part{3, 6}, stage_part{4, 8}, stage_part{1, 9}));
 
   // Four tokens a step in four microbatches on four GPUs. A token takes 12 us in all, of which the
-  // stages' parts are 5, 8, 8 and 9 thirtieths.
+  // stages' parts are 7, 6, 8 and 9 thirtieths.
   std::array<ballast::tokens, 1> const sizes{1};
   std::array<ballast::tokens, 4> const batch{1, 1, 1, 1};
   ballast::layout_problem const problem{

@@ -13,13 +13,14 @@ struct stage_limit {
   std::int64_t cost = 0;
   std::int64_t bytes = 0;
   std::int64_t held = 1;
+  std::int64_t least_cost = 0;
 };
 
 /// Cuts a piece of a chain into stages that keep to limits, if that can be done.
 ///
-/// Both limits are kept by every part of a stage that keeps them, so the ends that a stage can have
-/// from one begin are consecutive, and from a later begin they reach at least as far: a window that
-/// only moves on. Stages that may hold different amounts and have to hold something make the ends
+/// The limits above are kept by every part of a stage that keeps them, the one below by all that is
+/// longer, so the ends that a stage can have from one begin are consecutive, and from a later begin
+/// neither of them comes earlier: a window that only moves on. Stages that may hold different amounts and have to hold something make the ends
 /// after several stages a set with holes, so the set is kept.
 ///
 /// Expects     the sums of costs and of bytes at the largest `held` are below 2^63.
@@ -78,6 +79,9 @@ class chain_cutter {
       bool const is_end = stage == 0 ? from == 0 : earliest_[(stage - 1) * width + from] != unset;
       if (!is_end) { continue; }
       marked = std::max(marked, from);
+      while (marked + 1 < width && cost(begin + from, begin + marked + 1) < limit.least_cost) {
+        ++marked;
+      }
       while (marked + 1 < width && cost(begin + from, begin + marked + 1) <= limit.cost &&
              bytes(begin + from, begin + marked + 1, limit.held) <= limit.bytes) {
         earliest_[stage * width + ++marked] = from;
@@ -112,12 +116,13 @@ class chain_search {
         limits_(ranks * chunks)
   {
     first_.back() = cutter_.layers();
-    for (std::size_t stage = 0; stage < stages(); ++stage) { limits_[stage] = {0, most, 0}; }
+    for (std::size_t stage = 0; stage < stages(); ++stage) { limits_[stage] = {0, most, 0, 0}; }
     auto const of_stages = [this](std::int64_t load) {
       for (stage_limit& limit : limits_) { limit.cost = load; }
     };
-    static_cast<void>(cut_least(mutable_span_of(first_), 0, cutter_.cost(0, cutter_.layers()),
-                                of_stages, span_of(limits_)));
+    std::int64_t const least = cut_least(
+        mutable_span_of(first_), 0, cutter_.cost(0, cutter_.layers()), of_stages, span_of(limits_));
+    if (chunks == 1) { least_load_ = least; }
     count();
   }
 
@@ -131,8 +136,28 @@ class chain_search {
     return sweep(
         0, [this] { return overrun(); },
         [](stage_limit& limit, std::int64_t above, std::int64_t, std::int64_t room) {
-          limit = {most, room + above, limit.held};
+          limit = {most, room + above, limit.held, 0};
         });
+  }
+
+  /// With one chunk a rank: of the cuts with this largest load, keeps one whose smallest is largest.
+  void level(std::int64_t largest)
+  {
+    std::int64_t least = *std::min_element(loads_.begin(), loads_.end());
+    std::int64_t most_least = cutter_.cost(0, cutter_.layers()) / static_cast<std::int64_t>(ranks_);
+    while (least < most_least) {
+      std::int64_t const tried = least + (most_least - least + 1) / 2;
+      for (std::size_t rank = 0; rank < ranks_; ++rank) {
+        std::int64_t const room = capacities_.empty() ? most : std::min(capacities_[rank], most);
+        limits_[rank] = {largest, room, held(rank), tried};
+      }
+      if (cutter_.cut(mutable_span_of(first_), span_of(limits_))) {
+        least = tried;
+      } else {
+        most_least = tried - 1;
+      }
+    }
+    count();
   }
 
   /// Tries all cuts within the capacities whose largest load is below `value`, and keeps the best,
@@ -166,9 +191,10 @@ class chain_search {
   std::int64_t least_load(std::int64_t bound)
   {
     return sweep(
-        bound, [this] { return *std::max_element(loads_.begin(), loads_.end()); },
+        std::max(bound, least_load_),
+        [this] { return *std::max_element(loads_.begin(), loads_.end()); },
         [](stage_limit& limit, std::int64_t load, std::int64_t others, std::int64_t room) {
-          limit = {load - others, room, limit.held};
+          limit = {load - others, room, limit.held, 0};
         });
   }
 
@@ -307,8 +333,9 @@ class chain_search {
   std::vector<std::int64_t> loads_;
   std::vector<std::int64_t> bytes_;
   std::vector<stage_limit> limits_;
-  std::int64_t allowed_ = 0;  ///< bytes that a rank may lack in cuts that are tried
-  bool for_memory_ = false;   ///< whether they are tried for fewer of these, or for less load
+  std::int64_t least_load_ = 0;  ///< no cut has less on each rank
+  std::int64_t allowed_ = 0;     ///< bytes that a rank may lack in cuts that are tried
+  bool for_memory_ = false;      ///< whether they are tried for fewer of these, or for less load
 };
 
 }  // namespace detail
@@ -421,8 +448,9 @@ namespace detail {
 /// Ensures     (1) those of chain_cut, and no rank keeps more bytes than its capacity: state of its
 ///                 layers and activations times held of their stage
 ///             (2) with one chunk a rank no cut within the capacities has a lesser makespan, and
-///                 lower_bound says so. Of such cuts the last stage has as many layers as it can,
-///                 then the one before, since the first stages of 1F1B keep most activations
+///                 lower_bound says so. Of such cuts the smallest load is the largest that it can
+///                 be; of these the last stage has as many layers as it can, then the one before,
+///                 since the first stages of 1F1B keep most activations
 ///             (3) with several chunks all cuts are tried, as far as a budget of 2^20 goes: where it
 ///                 ends before, no shift of layers over the borders inside any `ranks` consecutive
 ///                 stages makes the largest load less, and lower_bound is the mean load, rounded up,
@@ -470,6 +498,7 @@ namespace detail {
                 " on a rank, so raise the capacities or use more ranks");
   }
   if (is_proven) { plan.lower_bound = plan.makespan; }
+  if (on.chunks == 1) { search.level(plan.makespan); }
   plan.first.assign(search.first().begin(), search.first().end());
   plan.loads.assign(search.loads().begin(), search.loads().end());
   return plan;
