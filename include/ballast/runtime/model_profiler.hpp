@@ -256,13 +256,14 @@ struct model_profiler {
     if (auto checked = check(); !checked) { return tl::unexpected(checked.error()); }
     auto const described = describe(file);
     if (!described) { return tl::unexpected(described.error()); }
-    measured_module& module = **described;
+    profile_file::measured_module& module = **described;
 
     std::vector<point> missing;
     double flop_left = 0;
     summary all;
     for (point const& each : points()) {
-      if (std::ranges::count(speeds_of(module, each), each.size, &speed_point::size) > 0) {
+      if (std::ranges::count(speeds_of(module, each), each.size, &profile_file::speed_point::size) >
+          0) {
         ++all.known;
       } else if (std::ranges::count(missing, each) == 0) {
         missing.push_back(each);
@@ -304,7 +305,7 @@ struct model_profiler {
         return fail(speed.error().code, speed.error().position, "module ", name, " at ",
                     text_of(degree_of(each)), " and size ", each.size, " ", speed.error().message);
       }
-      (void)add_point(speeds_of(module, each), *speed);
+      (void)profile_file::add(speeds_of(module, each), *speed);
       ++all.measured;
       flop_done += flop;
       flop_left -= flop;
@@ -329,21 +330,21 @@ struct model_profiler {
     module_memory wanted;
     wanted.layers = at_layers;
     wanted.sizes = at_sizes;
-    if (auto checked = check_memory(wanted); !checked) { return checked; }
+    if (auto checked = wanted.check(); !checked) { return checked; }
     for (parallel_degree const& own : degrees) {
-      measured_degree& degree = find_or_add_degree(find_or_add_module(file, name), own);
+      profile_file::measured_degree& degree = file.find_or_add(name).find_or_add(own);
       if (!degree.state.empty() || !degree.activations.empty()) { continue; }
-      std::vector<memory_point> state;
-      std::vector<memory_point> activations;
+      std::vector<profile_file::memory_point> state;
+      std::vector<profile_file::memory_point> activations;
       for (std::uint32_t const of_layers : at_layers) {
         for (tokens const size : at_sizes) {
           result<held_bytes> const held = measure(point{own.tp, size, own.sp, own.ep, of_layers});
           if (!held) { return tl::unexpected(held.error()); }
           // The state does not depend on the size; the larger of two is the safe one.
-          if (!add_point(state, {of_layers, 0, held->state})) {
+          if (!profile_file::add(state, {of_layers, 0, held->state})) {
             state.back().bytes = std::max(state.back().bytes, held->state);
           }
-          (void)add_point(activations, {of_layers, size, held->activations});
+          (void)profile_file::add(activations, {of_layers, size, held->activations});
         }
       }
       degree.state = state;
@@ -358,7 +359,7 @@ struct model_profiler {
   {
     flop_polynomial const part =
         of.is_attention ? flop_polynomial{0, flops.quadratic} : flop_polynomial{flops.linear, 0};
-    return ballast::flops(part, of.size) * timed_layers / layers;
+    return part.of(of.size) * timed_layers / layers;
   }
 
   /// All points, so that whenever the time is up those that are there span the grid: sizes from
@@ -396,9 +397,10 @@ struct model_profiler {
     });
   }
 
-  [[nodiscard]] static std::vector<speed_point>& speeds_of(measured_module& module, point const& of)
+  [[nodiscard]] static std::vector<profile_file::speed_point>& speeds_of(
+      profile_file::measured_module& module, point const& of)
   {
-    measured_degree& degree = find_or_add_degree(module, degree_of(of));
+    profile_file::measured_degree& degree = module.find_or_add(degree_of(of));
     return of.is_attention ? degree.attention : degree.linear;
   }
 
@@ -428,9 +430,9 @@ struct model_profiler {
   }
 
   /// The module in the file, described where it is new.
-  [[nodiscard]] result<measured_module*> describe(profile_file& file) const
+  [[nodiscard]] result<profile_file::measured_module*> describe(profile_file& file) const
   {
-    measured_module const* const before = find_module(file, name);
+    profile_file::measured_module const* const before = file.find(name);
     // One of which memory alone was measured.
     bool const is_new = before == nullptr || (before->model.empty() && before->layers == 0 &&
                                               before->flops == flop_polynomial());
@@ -439,7 +441,7 @@ struct model_profiler {
                   "the profile has module " + name +
                       " of another model, number of layers or FLOP; measure it into a new file");
     }
-    measured_module& described = find_or_add_module(file, name);
+    profile_file::measured_module& described = file.find_or_add(name);
     described.model = model;
     described.layers = layers;
     described.flops = flops;

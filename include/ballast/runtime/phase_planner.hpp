@@ -235,7 +235,7 @@ class phase_planner {
             [&](auto const& own) { return encode(own, number, step, ranks, rank, memory); });
     if (!done) { return done; }
     orchestrated_step::modality_step& text = step.modalities.back();
-    place_into(text.as_read, detail::span_of(text.lengths), detail::span_of(text.source), ranks);
+    place(text.as_read, detail::span_of(text.lengths), detail::span_of(text.source), ranks);
     text.as_computed = text.as_read;
     text.as_encoded = text.as_read;
 
@@ -257,8 +257,8 @@ class phase_planner {
     });
     if (!done) { return done; }
     for (orchestrated_step::modality_step& each : step.modalities) {
-      place_parts_into(each.as_needed, step.as_computed, detail::span_of(each.parts));
-      plan_route_into(each.to_model, each.as_encoded, each.as_needed, rank);
+      place_parts(each.as_needed, step.as_computed, detail::span_of(each.parts));
+      plan_route(each.to_model, each.as_encoded, each.as_needed, rank);
     }
     each_of(passes_, [&](auto const& own) -> result<void> {
       orchestrated_step::pass_step& pass = step.passes[number - encoders() - 1];
@@ -340,7 +340,7 @@ class phase_planner {
                                            workspace& memory)
   {
     orchestrated_step::modality_step& step = all.modalities[number];
-    place_into(step.as_read, detail::span_of(step.lengths), detail::span_of(step.source), ranks);
+    place(step.as_read, detail::span_of(step.lengths), detail::span_of(step.source), ranks);
     auto scratch = memory.open();
     std::span<std::int64_t> const groups = scratch.take<std::int64_t>(step.parts.size());
     std::span<tokens> const outputs = scratch.take<tokens>(step.parts.size());

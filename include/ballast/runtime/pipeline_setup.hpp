@@ -281,7 +281,7 @@ struct pipeline_setup {
       auto const receivers = unit_of(link.to);
       bool const direct = strategy == unit_strategy::direct;
       std::size_t const brokers =
-          brokers_of({detail::span_of(senders), detail::span_of(receivers)}, strategy);
+          unit_pair{detail::span_of(senders), detail::span_of(receivers)}.brokers(strategy);
       std::size_t const per_group = direct ? 1 : receivers.size() / brokers;
       for (std::size_t at = 0; at < receivers.size(); ++at) {
         rank_id const broker = receivers[at / per_group * per_group];
