@@ -321,7 +321,7 @@ struct model_profiler {
   /// times for a degree.
   ///
   /// In, out     file: keeps what it has; a degree is added whole or not at all.
-  /// Errors      those of check_memory, and of measure.
+  /// Errors      those of module_memory::check, and of measure.
   template <std::invocable<point const&> Measure>
   [[nodiscard]] result<void> profile_memory(profile_file& file,
                                             std::array<std::uint32_t, 2> at_layers,
