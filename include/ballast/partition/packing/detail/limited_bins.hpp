@@ -289,7 +289,7 @@ class limited_bins {
                        [&](bag_id bin) { return ++held[to_index(bin)] <= limits_.samples.number; });
   }
 
-  /// Partitions into so many bins by the planners that keep one cap.
+  /// Partitions into so many bins.
   search_end divide(std::size_t number)
   {
     bag_layout const bags = one_gpu_bags(number);
@@ -297,20 +297,16 @@ class limited_bins {
     if (caps_.size() > 0) {
       limits.also = {cap{.of = weights_, .most_per_gpu = caps_[0].most_per_gpu}};
     }
-    auto const keep = [&](auto const& plan, bool is_bounded) {
-      if (!plan || !counts_fit(span_of(plan->owner), number)) { return false; }
-      std::copy(plan->owner.begin(), plan->owner.end(), owner_.begin());
-      bins_ = number;
-      plan_.largest_bound = is_bounded ? rounded_up(plan->lower_bound) : 0;
-      is_divided_ = true;
-      return true;
-    };
-    auto const plan = [&] {
-      return partition(weights_, bags, std::identity{}, no_length{}, limits);
-    };
-    if (!is_equal() && keep(plan(), true)) { return search_end::found; }
-    limits.samples = is_equal() ? limits_.samples : counts::equal();
-    return keep(plan(), is_equal()) ? search_end::found : search_end::gave_up;
+    if (is_equal() || limits_.samples.kind == counts::rule::at_most) {
+      limits.samples = limits_.samples;
+    }
+    auto const plan = partition(weights_, bags, std::identity{}, no_length{}, limits);
+    if (!plan) { return search_end::gave_up; }
+    std::copy(plan->owner.begin(), plan->owner.end(), owner_.begin());
+    bins_ = number;
+    plan_.largest_bound = rounded_up(plan->lower_bound);
+    is_divided_ = true;
+    return search_end::found;
   }
 
   /// First fit of items by their largest share of a cap, by the sum of their shares, and by each cap;
