@@ -308,7 +308,7 @@ class seeded_communicator {
   };
   /// A call with all that belongs to it, which no rank changes.
   struct call_message {
-    ballast::call_offers::offer offer;
+    ballast::call_offers::rank_offer offer;
     std::vector<std::byte> send;
     std::vector<std::size_t> send_bytes;
     std::vector<std::size_t> receive_bytes;
@@ -472,7 +472,7 @@ class seeded_communicator {
   // ---- Calls of all ranks ----
 
   template <class Take>
-  [[nodiscard]] ballast::result<void> meet(ballast::call_offers::offer const& offer,
+  [[nodiscard]] ballast::result<void> meet(ballast::call_offers::rank_offer const& offer,
                                            Take const& take)
   {
     if (auto sound = health(); !sound) { return sound; }
@@ -546,7 +546,7 @@ class seeded_communicator {
     return {};
   }
 
-  void say(std::unique_lock<std::mutex>& lock, ballast::call_offers::offer const& offer)
+  void say(std::unique_lock<std::mutex>& lock, ballast::call_offers::rank_offer const& offer)
   {
     spared const own;
     auto const message = std::make_shared<call_message>();

@@ -253,7 +253,7 @@ class call_words {
 class call_offers {
  public:
   /// The arguments of a rank's call, which its peers may read while the call lasts.
-  struct offer {
+  struct rank_offer {
     collective_call call;
     std::span<std::byte const> send = {};
     std::span<std::size_t const> send_bytes = {};     // [P] for all_to_all_v, else empty
@@ -268,7 +268,7 @@ class call_offers {
 
   [[nodiscard]] std::size_t size() const noexcept { return members_.size(); }
 
-  void put(std::size_t rank, offer const& offer)
+  void put(std::size_t rank, rank_offer const& offer)
   {
     member& own = members_[rank];
     own.offer = offer;
@@ -276,7 +276,10 @@ class call_offers {
                         std::size_t{0});
   }
 
-  [[nodiscard]] offer const& operator[](std::size_t rank) const { return members_[rank].offer; }
+  [[nodiscard]] rank_offer const& operator[](std::size_t rank) const
+  {
+    return members_[rank].offer;
+  }
 
   /// Of an all_to_all_v: the part of what `from` sends that is for `to`.
   [[nodiscard]] std::span<std::byte const> message(std::size_t from, std::size_t to) const
@@ -300,13 +303,13 @@ class call_offers {
   /// What rank `self` is told if they do not all agree.
   [[nodiscard]] tl::unexpected<error> mismatch(std::size_t self) const
   {
-    auto const of = [](offer const& offer, std::size_t peer) {
+    auto const of = [](rank_offer const& offer, std::size_t peer) {
       bool const counts = !offer.send_bytes.empty();
       return detail::told_call{0, offer.call.word(), offer.call.content,
                                counts ? offer.send_bytes[peer] : 0,
                                counts ? offer.receive_bytes[peer] : 0};
     };
-    offer const& own = members_[self].offer;
+    rank_offer const& own = members_[self].offer;
     std::vector<detail::told_call> told, heard;
     for (std::size_t peer = 0; peer < size(); ++peer) {
       told.push_back(of(own, peer));
@@ -317,7 +320,7 @@ class call_offers {
 
  private:
   struct member {
-    call_offers::offer offer;
+    rank_offer offer;
     std::vector<std::size_t> send_offsets;  // [P]
   };
 

@@ -57,7 +57,7 @@ class thread_communicator {
                                         std::span<std::byte> receive)
   {
     collective_call::expect_gather(send.size(), receive.size(), size());
-    call_offers::offer const offer{{collective::all_gather, send.size()}, send};
+    call_offers::rank_offer const offer{{collective::all_gather, send.size()}, send};
     return meet(offer, [&] {
       auto* to = receive.data();
       for (std::size_t peer = 0; peer < size(); ++peer) {
@@ -74,7 +74,7 @@ class thread_communicator {
   {
     collective_call::expect_exchange(send.size(), send_bytes, receive.size(), receive_bytes,
                                      size());
-    call_offers::offer const offer{
+    call_offers::rank_offer const offer{
         {collective::all_to_all_v, 0, rank_id{}, content}, send, send_bytes, receive_bytes};
     return meet(offer, [&] {
       auto* to = receive.data();
@@ -87,7 +87,7 @@ class thread_communicator {
   [[nodiscard]] result<void> broadcast(std::span<std::byte> bytes, rank_id root)
   {
     collective_call::expect_root(root, size());
-    call_offers::offer const offer{{collective::broadcast, bytes.size(), root}, bytes};
+    call_offers::rank_offer const offer{{collective::broadcast, bytes.size(), root}, bytes};
     return meet(offer, [&] {
       if (root != rank()) { copy(group_->offers()[to_index(root)].send, bytes.data()); }
     });
@@ -100,7 +100,7 @@ class thread_communicator {
 
   [[nodiscard]] result<thread_communicator> split(std::uint32_t colour)
   {
-    call_offers::offer const offer{{collective::split}, {}, {}, {}, colour};
+    call_offers::rank_offer const offer{{collective::split}, {}, {}, {}, colour};
     thread_meeting::place place;
     return meet(offer, [&] { place = group_->place_in_part(rank_); }).map([&] {
       return thread_communicator(place.group, place.rank);
@@ -160,7 +160,7 @@ class thread_communicator {
   }
 
   template <class Move>
-  [[nodiscard]] result<void> meet(call_offers::offer const& offer, Move move)
+  [[nodiscard]] result<void> meet(call_offers::rank_offer const& offer, Move move)
   {
     return checked([&] { return group_->meet(rank_, offer, move); });
   }

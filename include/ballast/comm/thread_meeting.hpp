@@ -316,7 +316,7 @@ class thread_meeting {
 
   /// One turn: runs take() once all offers are there and agree.
   template <class Take>
-  [[nodiscard]] result<void> meet(std::size_t self, call_offers::offer const& offer, Take take)
+  [[nodiscard]] result<void> meet(std::size_t self, call_offers::rank_offer const& offer, Take take)
   {
     offers_.put(self, offer);
     if (auto arrived = arrive(self); !arrived) { return arrived; }

@@ -5,6 +5,15 @@
 
 namespace ballast::inline v0 {
 
+struct flop_polynomial;
+
+namespace detail {
+
+/// Refuses coefficients that do not fit 64 bits.
+[[nodiscard]] inline result<flop_polynomial> checked_flops(uint128 linear, uint128 quadratic);
+
+}  // namespace detail
+
 /// Floating-point operations of a model as a function of sample length, in exact integers.
 ///
 /// A multiplication and the addition after it are two operations. Only matrix products count:
@@ -35,12 +44,20 @@ struct flop_polynomial {
   /// The FLOP of this module and another one that a sample passes at the same length.
   ///
   /// Errors      out_of_range where a coefficient does not fit 64 bits.
-  [[nodiscard]] result<flop_polynomial> plus(flop_polynomial other) const;
+  [[nodiscard]] result<flop_polynomial> plus(flop_polynomial other) const
+  {
+    return detail::checked_flops(static_cast<uint128>(linear) + other.linear,
+                                 static_cast<uint128>(quadratic) + other.quadratic);
+  }
 
   /// The FLOP of `count` such modules in a row.
   ///
   /// Errors      as for plus().
-  [[nodiscard]] result<flop_polynomial> times(std::uint64_t count) const;
+  [[nodiscard]] result<flop_polynomial> times(std::uint64_t count) const
+  {
+    return detail::checked_flops(static_cast<uint128>(linear) * count,
+                                 static_cast<uint128>(quadratic) * count);
+  }
 
   friend bool operator==(flop_polynomial const&, flop_polynomial const&) = default;
 };
@@ -72,18 +89,6 @@ namespace detail {
 }
 
 }  // namespace detail
-
-inline result<flop_polynomial> flop_polynomial::plus(flop_polynomial other) const
-{
-  return detail::checked_flops(static_cast<uint128>(linear) + other.linear,
-                               static_cast<uint128>(quadratic) + other.quadratic);
-}
-
-inline result<flop_polynomial> flop_polynomial::times(std::uint64_t count) const
-{
-  return detail::checked_flops(static_cast<uint128>(linear) * count,
-                               static_cast<uint128>(quadratic) * count);
-}
 
 /// What has to pass backward through a frozen module, whose own weights get no gradient.
 enum class frozen_gradient : std::uint8_t {

@@ -217,7 +217,7 @@ class copy_engine_member {
   /// incoming(peer) returns what to copy from the peer, and is called while all offers are there;
   /// outgoing(peer) returns how many bytes the peer copies from here.
   template <class Incoming, class Outgoing>
-  [[nodiscard]] result<void> exchange(call_offers::offer offer, Incoming incoming,
+  [[nodiscard]] result<void> exchange(call_offers::rank_offer offer, Incoming incoming,
                                       Outgoing outgoing)
   {
     if (!health_) { return tl::unexpected(health_.error()); }
@@ -239,7 +239,7 @@ class copy_engine_member {
 
   /// One turn of the group, as thread_meeting::meet.
   template <class Take>
-  [[nodiscard]] result<void> meet(call_offers::offer const& offer, Take take_part)
+  [[nodiscard]] result<void> meet(call_offers::rank_offer const& offer, Take take_part)
   {
     if (!health_) { return tl::unexpected(health_.error()); }
     auto met = group->meet(rank, offer, take_part);
@@ -285,7 +285,7 @@ class copy_engine_member {
   }
 
   /// Queues what brings the bytes to where peers reach them, if they do not lie there.
-  [[nodiscard]] result<void> stage(call_offers::offer& offer)
+  [[nodiscard]] result<void> stage(call_offers::rank_offer& offer)
   {
     if constexpr (requires { group->staging_for(offer.send); }) {
       auto const there = group->staging_for(offer.send);

@@ -211,7 +211,7 @@ class process_meeting {
 
   /// One turn: runs take() once all offers are there and agree.
   template <class Take>
-  [[nodiscard]] result<void> meet(std::size_t self, call_offers::offer const& offer, Take take)
+  [[nodiscard]] result<void> meet(std::size_t self, call_offers::rank_offer const& offer, Take take)
   {
     if (auto heard = tell(offer, presence::stays); !heard) { return heard; }
     std::vector<rank_id> left;
@@ -329,7 +329,7 @@ class process_meeting {
   [[nodiscard]] std::size_t words_of_rank() const { return words_of_told + 2 * host_.size(); }
 
   /// Tells the offer, and hears all.
-  [[nodiscard]] result<void> tell(call_offers::offer const& offer, presence is)
+  [[nodiscard]] result<void> tell(call_offers::rank_offer const& offer, presence is)
   {
     told mine{is,
               offer.call.operation,
@@ -355,7 +355,7 @@ class process_meeting {
       told& theirs = peers_[peer];
       std::memcpy(static_cast<void*>(&theirs), words, sizeof(theirs));
       std::size_t const each = theirs.operation == collective::all_to_all_v ? size() : 0;
-      call_offers::offer made;
+      call_offers::rank_offer made;
       made.call = {theirs.operation, theirs.bytes, theirs.root, theirs.content};
       made.send = {theirs.send, theirs.send_size};
       made.send_bytes = {words + words_of_told, each};
