@@ -13,8 +13,8 @@ using testing::HasSubstr;
 static_assert(std::regular<flop_polynomial>);
 
 constexpr auto most_coefficient = std::numeric_limits<std::uint64_t>::max();
-constexpr flop_polynomial largest{most_coefficient, most_coefficient};
-constexpr flop_polynomial smallest{1, 1};
+constexpr flop_polynomial largest_polynomial{most_coefficient, most_coefficient};
+constexpr flop_polynomial smallest_polynomial{1, 1};
 
 RC_GTEST_PROP(Flops, AreTheFormulaExactly, (std::uint64_t linear, std::uint64_t quadratic))
 {
@@ -26,9 +26,9 @@ RC_GTEST_PROP(Flops, AreTheFormulaExactly, (std::uint64_t linear, std::uint64_t 
 TEST(Flops, OfTheLargestPolynomialAndLengthFit)
 {
   cpp_int const l = longest_sample;
-  EXPECT_EQ(cpp_int(largest.exact(longest_sample)),
+  EXPECT_EQ(cpp_int(largest_polynomial.exact(longest_sample)),
             most_coefficient * l + most_coefficient * l * l);
-  EXPECT_EQ(largest.exact(0), 0U);
+  EXPECT_EQ(largest_polynomial.exact(0), 0U);
 }
 
 TEST(Flops, AsADoubleAreTheNearest)
@@ -60,15 +60,15 @@ RC_GTEST_PROP(Flops, AddAndMultiplyExactlyOrFail,
 
 TEST(Flops, SayWhatToDoWhenTheyDoNotFit)
 {
-  EXPECT_EQ(largest.plus({}).value(), largest);
-  EXPECT_THAT(largest.plus({1, 0}).error().message,
+  EXPECT_EQ(largest_polynomial.plus({}).value(), largest_polynomial);
+  EXPECT_THAT(largest_polynomial.plus({1, 0}).error().message,
               testing::HasSubstr("do not fit 64 bits; check its dimensions"));
 }
 
 TEST(FlopsDeathTest, RejectLengthsThatHaveNoCost)
 {
-  EXPECT_DEATH((void)smallest.exact(-1), "the FLOP of -1 tokens");
-  EXPECT_DEATH((void)smallest.exact(longest_sample + 1), "which is not from 0 to ");
+  EXPECT_DEATH((void)smallest_polynomial.exact(-1), "the FLOP of -1 tokens");
+  EXPECT_DEATH((void)smallest_polynomial.exact(longest_sample + 1), "which is not from 0 to ");
 }
 
 static_assert(std::regular<training_passes>);
