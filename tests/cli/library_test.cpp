@@ -26,8 +26,9 @@ class BallastLayouts : public ballast_test::program_test {
   std::string const inputs_ = "--profile " BALLAST_SOURCE_DIR
                               "/tests/cli/two_modules.csv --data data.csv --gpus 16 --memory 80GB ";
   std::vector<ballast::module_profile> const modules_ =
-      ballast::modules_of(
-          ballast::load_profile(BALLAST_SOURCE_DIR "/tests/cli/two_modules.csv").value())
+      ballast::load_profile(BALLAST_SOURCE_DIR "/tests/cli/two_modules.csv")
+          .value()
+          .profiles()
           .value();
 };
 
