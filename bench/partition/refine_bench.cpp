@@ -2,6 +2,7 @@
 
 #include <benchmark/benchmark.h>
 #include <ballast/core.hpp>
+#include <ballast/cost/cost_literal.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/detail/exchange/exchange.hpp>
@@ -16,6 +17,7 @@ namespace {
 using ballast::bag_id;
 using ballast::cost_units;
 using ballast::ratio;
+using namespace ballast::literals;
 
 // Lengths end at a context of 16,384 tokens; without an end, one sample often outweighs the mean
 // load of all bags, its bag is the bound, and any policy is optimal. Costs are 24 l d^2 + 4 l^2 d
@@ -146,6 +148,33 @@ BENCHMARK(refine_steps)
     ->ArgsProduct({{1'000'000}, {16'384}, {10}, {0, 1}})
     ->Iterations(1)
     ->Unit(benchmark::kMillisecond);
+
+// Costs of nine digits, as the README's literal gives them, or in coarser units.
+void refine_literal(benchmark::State& state)
+{
+  constexpr auto cost = "transformer:d=3072,gamma=0.405"_cost;
+  std::vector<double> seconds;
+  int proven = 0;
+  for (auto _ : state) {
+    for (std::uint64_t step = 0; step < 20; ++step) {
+      std::vector<cost_units> costs;
+      for (ballast::tokens const length : bench::lognormal_lengths(2048, 1.0, 4711 + step)) {
+        cost_units const fine = cost(std::min<ballast::tokens>(length, 16'384));
+        costs.push_back(std::max<cost_units>(fine / state.range(0), 1));
+      }
+      planner refined(costs, 64, ballast::refine{});
+      refined();
+      seconds.push_back(bench::median_seconds(3, [&refined] { refined(); }));
+      proven += refined.makespan() == refined.bound ? 1 : 0;
+    }
+  }
+  std::ranges::nth_element(seconds, seconds.begin() + std::ssize(seconds) / 2);
+  state.counters["first_seed"] = 4711;
+  state.counters["proven_of_20"] = proven;
+  state.counters["median_ms"] = 1e3 * seconds[seconds.size() / 2];
+}
+
+BENCHMARK(refine_literal)->ArgName("unit")->Args({1})->Args({1'000})->Iterations(1);
 
 // One exchange of k candidates of each of two bags, at least `net` units: 4^k at once.
 void one_exchange(benchmark::State& state)

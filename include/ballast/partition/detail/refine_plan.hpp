@@ -95,10 +95,9 @@ class settle_bags {
       std::size_t const dense =
           plan_.dense_candidates(heavy_.top().index, light_.top().index, slack_);
       // Every heavy bag gives its surplus to a light one, which often becomes heavy itself.
-      bool const exact =
-          started && dense <= affordable &&
-          std::uint64_t{2 * heavy_.size()} << (std::min(dense, many) + 1) <=
-              cheap + all_work - plan_.work().left();
+      bool const exact = started && dense <= affordable &&
+                         std::uint64_t{2 * heavy_.size()} << (std::min(dense, many) + 1) <=
+                             cheap + all_work - plan_.work().left();
       if (exact) { count = std::max(count, dense); }
       pass(count, exact);
       cost_units const left = queue_all();
@@ -201,188 +200,59 @@ class settle_bags {
   cost_units far_surplus_ = 0;  // of all bags together: more of it is far from the limits
 };
 
-/// A plan as `swap_extremes` and `settle_latest` change it, with any numbers of samples in a bag:
-/// candidates lie all over the lighter half of a bag, and swaps look at all of its samples. That
-/// works whatever the spread of costs is, where the lightest samples alone have nearly equal sums.
-class whole_bag_exchanges {
- public:
-  struct exchange_type {
-    bag_exchange chosen;
-    cost_units net = 0;
-  };
-
-  /// Keeps a reference to `plan`.
-  explicit whole_bag_exchanges(bag_exchanges& plan) noexcept : plan_(plan) {}
-
-  [[nodiscard]] std::span<cost_units const> loads() const noexcept { return plan_.loads(); }
-  [[nodiscard]] std::uint32_t speed(std::size_t bag) const noexcept { return plan_.speed(bag); }
-  [[nodiscard]] work_budget& work() const noexcept { return plan_.work(); }
-
-  [[nodiscard]] exchange_type find(std::size_t late, std::size_t early, wanted_net wanted,
-                                   std::size_t candidates)
-  {
-    return with_net(plan_.find_spread(late, early, wanted, candidates));
-  }
-  [[nodiscard]] exchange_type find_swap(std::size_t late, std::size_t early)
-  {
-    return with_net(plan_.find_swap(late, early));
-  }
-  void make(exchange_type const& chosen) noexcept { plan_.make(chosen.chosen); }
-
- private:
-  [[nodiscard]] static exchange_type with_net(bag_exchange const& chosen) noexcept
-  {
-    return {chosen, chosen.found.net};
-  }
-
-  bag_exchanges& plan_;
-};
-
 /// Exchanges samples between bags until the makespan is `target`, nothing more helps, or the work
 /// is spent.
 ///
-/// No one search suits all costs. `settle_bags` takes the lightest samples, whose sums are dense
-/// where costs have a long tail, and needs few exchanges for large steps. Where costs are nearly
-/// equal it stands still, and swaps and candidates all over the bags get on. So the searches begin
-/// one after the other at the same plan, first the one that suits the costs, and the best plan
-/// stays. What reaches no target goes on from there by plan_exchanges: moves, swaps and exchanges of
-/// two for two of the latest bag and, where none helps, random ones, which are undone where the
-/// makespan grew, until 200 in a row have not made it smaller.
+/// `settle_bags` takes the lightest samples, whose sums are dense where costs have a long tail, and
+/// needs few exchanges for large steps. Where costs are nearly equal it stands still, and is left
+/// out. What reaches no target goes on by plan_exchanges: moves, swaps and exchanges of two for two
+/// of the latest bag and, where none helps, random ones, which are undone where the makespan grew,
+/// until so many in a row have not made it smaller.
 ///
-/// Each search may do an amount of work that depends on the step alone, so a search with more work
-/// does the same and then more.
+/// A search with more work does the same and then more.
 ///
-/// Expects     at least one sample.
+/// Expects     at least one sample; starts are what bags have at the start.
 /// In, out     loads and owner are a plan and become the best one found; work pays for all.
 /// Ensures     (1) the makespan does not grow, neither with time nor with more work
-/// Complexity  O(work); 16 (n + m) bytes of scratch besides those of the searches.
-class exchange_search {
- public:
-  exchange_search(partition_problem const& problem, std::span<cost_units const> starts,
-                  ratio target, std::span<cost_units> loads, std::span<bag_id> owner,
-                  work_budget& work, workspace& memory, workspace::frame& scratch)
-      : problem_(problem),
-        starts_(starts),
-        target_(target),
-        loads_(loads),
-        owner_(owner),
-        work_(work),
-        memory_(memory),
-        start_{scratch.take<cost_units>(loads.size()), scratch.take<bag_id>(owner.size())},
-        best_{scratch.take<cost_units>(loads.size()), scratch.take<bag_id>(owner.size())}
-  {}
-
-  void operator()()
-  {
-    keep(start_);
-    keep(best_);
-    auto const settle = [this](bag_exchanges& plan, workspace::frame& scratch) {
-      settle_bags(plan, target_, scratch)(share(18));
-    };
-    auto const swap = [this](bag_exchanges& plan, workspace::frame& scratch) {
-      whole_bag_exchanges all(plan);
-      settle_latest(all, target_, scratch)();
-    };
-    auto const even_out = [this, &swap](bag_exchanges& plan, workspace::frame& scratch) {
-      whole_bag_exchanges all(plan);
-      swap_extremes(all, target_, memory_);
-      swap(plan, scratch);
-    };
-    bool const nearly_equal = nearly_equal_costs();
-    if (!nearly_equal && from_start(work_.left(), settle)) { return; }
-    if (from_start(share(19), even_out) || from_start(share(19), swap)) { return; }
-    go_back(best_);
-    exchange_at_random();
+/// Complexity  O(work); the scratch of bag_exchanges and plan_exchanges.
+inline void exchange_samples(partition_problem const& problem, std::span<cost_units const> starts,
+                             ratio target, std::span<cost_units> loads, std::span<bag_id> owner,
+                             work_budget& work, workspace& memory)
+{
+  constexpr std::uint64_t patience = std::uint64_t{1} << 18;
+  constexpr std::size_t few_samples = 128;
+  constexpr std::uint64_t steps_of_pair = 6;  // of settle_bags, for a pair that is looked at
+  auto const order = problem.heaviest_first;
+  std::size_t const tenth = order.size() / 10;
+  bool const is_nearly_equal = order[tenth].cost / 2 < order[order.size() - 1 - tenth].cost;
+  std::uint64_t const most_failures = is_nearly_equal || owner.size() <= few_samples ? 200 : 50;
+  if (!is_nearly_equal) {
+    auto scratch = memory.open();
+    bag_exchanges plan(problem, loads, owner, work, memory, scratch);
+    if (settle_bags(plan, target, scratch)(patience + 8 * owner.size())) { return; }
   }
-
- private:
-  struct stored_plan {
-    std::span<cost_units> loads;
-    std::span<bag_id> owner;
-  };
-
-  static constexpr std::uint64_t most_failures = 200;
-  static constexpr std::uint64_t steps_of_pair = 8;  ///< of other searches, for a pair looked at
-
-  /// Whether the middle four fifths of all costs differ by less than a factor of two.
-  [[nodiscard]] bool nearly_equal_costs() const noexcept
-  {
-    auto const order = problem_.heaviest_first;
-    std::size_t const tenth = order.size() / 10;
-    return order[tenth].cost / 2 < order[order.size() - 1 - tenth].cost;
+  std::uint64_t const most = work.left() / steps_of_pair;
+  if (most == 0) { return; }
+  auto scratch = memory.open();
+  placement_problem const places{problem,
+                                 1,
+                                 problem.costs,
+                                 starts,
+                                 problem.speeds,
+                                 {},
+                                 {},
+                                 {},
+                                 count_limits::any(owner.size())};
+  plan_state plan(places, scratch);
+  (void)plan.put_all(std::span<bag_id const>(owner));
+  work_budget left(most);
+  plan_exchanges(plan, 1, left, scratch, memory).run(target, most_failures);
+  work.spend(steps_of_pair * (most - left.left()));
+  for (std::size_t sample = 0; sample < owner.size(); ++sample) {
+    owner[sample] = to_id<bag_id>(plan.owner(sample));
   }
-
-  [[nodiscard]] std::uint64_t share(unsigned log2_steps) const noexcept
-  {
-    return (std::uint64_t{1} << log2_steps) + 8 * owner_.size();
-  }
-
-  [[nodiscard]] ratio makespan() const noexcept { return makespan_of(loads_, problem_.speeds); }
-  [[nodiscard]] bool done() const noexcept { return work_.spent() || makespan() <= target_; }
-
-  void keep(stored_plan plan) const
-  {
-    std::copy(loads_.begin(), loads_.end(), plan.loads.begin());
-    std::copy(owner_.begin(), owner_.end(), plan.owner.begin());
-  }
-  void go_back(stored_plan plan) const
-  {
-    std::copy(plan.loads.begin(), plan.loads.end(), loads_.begin());
-    std::copy(plan.owner.begin(), plan.owner.end(), owner_.begin());
-  }
-
-  template <class Search>
-  void run(std::uint64_t most, Search const& search)
-  {
-    auto scratch = memory_.open();
-    work_budget left(std::min(most, work_.left()));
-    std::uint64_t const before = left.left();
-    bag_exchanges plan(problem_, loads_, owner_, left, memory_, scratch);
-    search(plan, scratch);
-    work_.spend(before - left.left());
-  }
-
-  /// Runs a search on the plan of the start and keeps what is best. Returns whether that is all.
-  template <class Search>
-  bool from_start(std::uint64_t most, Search const& search)
-  {
-    if (work_.spent()) { return true; }
-    go_back(start_);
-    run(most, search);
-    if (makespan() < makespan_of(best_.loads, problem_.speeds)) { keep(best_); }
-    if (!done()) { return false; }
-    go_back(best_);
-    return true;
-  }
-
-  void exchange_at_random()
-  {
-    std::uint64_t const most = work_.left() / steps_of_pair;
-    if (most == 0) { return; }
-    auto scratch = memory_.open();
-    placement_problem const places{problem_, 1,  problem_.costs, starts_, problem_.speeds, {}, {},
-                                   {},       count_limits::any(owner_.size())};
-    plan_state plan(places, scratch);
-    (void)plan.put_all(std::span<bag_id const>(owner_));
-    work_budget left(most);
-    plan_exchanges(plan, 1, left, scratch, memory_).run(target_, most_failures);
-    work_.spend(steps_of_pair * (most - left.left()));
-    for (std::size_t sample = 0; sample < owner_.size(); ++sample) {
-      owner_[sample] = to_id<bag_id>(plan.owner(sample));
-    }
-    for (std::size_t bag = 0; bag < loads_.size(); ++bag) { loads_[bag] = plan.load(bag, 0); }
-  }
-
-  partition_problem const& problem_;
-  std::span<cost_units const> starts_;
-  ratio target_;
-  std::span<cost_units> loads_;
-  std::span<bag_id> owner_;
-  work_budget& work_;
-  workspace& memory_;
-  stored_plan start_;
-  stored_plan best_;
-};
+  for (std::size_t bag = 0; bag < loads.size(); ++bag) { loads[bag] = plan.load(bag, 0); }
+}
 
 /// Puts the plan of longest_processing_time in place of one that ends later.
 inline void take_greedy_plan(partition_problem const& problem, std::span<cost_units const> starts,
@@ -544,8 +414,7 @@ inline ratio refine_plan(policy_ref<cost_units> const& inner, bool is_greedy, st
   if (!is_greedy) { take_greedy_plan(problem, starts, loads, owner, memory); }
   if (work > 0 && !is_done()) {
     work_budget left(work);
-    auto frame = memory.open();
-    exchange_search(problem, starts, bound, loads, owner, left, memory, frame)();
+    exchange_samples(problem, starts, bound, loads, owner, left, memory);
   }
   if (nodes == 0 || is_done()) { return bound; }
   work_budget left(nodes);

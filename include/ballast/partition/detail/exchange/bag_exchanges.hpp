@@ -4,7 +4,6 @@
 #include <ballast/core.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/detail/exchange/exchange.hpp>
-#include <ballast/partition/detail/exchange/settle_latest.hpp>
 
 namespace ballast::inline v0::detail {
 
@@ -203,40 +202,6 @@ class bag_exchanges {
     return best;
   }
 
-  /// As `find`, among samples at even distances over the lighter half of each bag: where costs are
-  /// nearly equal, the lightest samples have nearly equal sums.
-  [[nodiscard]] bag_exchange find_spread(std::size_t from, std::size_t to, wanted_net wanted,
-                                         std::size_t count)
-  {
-    bag_exchange best{from, to};
-    std::array<cost_units, subset_sum::most_members> giving{};
-    std::array<cost_units, subset_sum::most_members> taking{};
-    std::size_t const given = spread(from, to, count, best.given, giving);
-    std::size_t const taken = spread(to, from, count, best.taken, taking);
-    best.found =
-        find_exchange(span_of(giving, 0, given), span_of(taking, 0, taken), wanted, memory_, work_);
-    return best;
-  }
-
-  /// The move of one sample or swap of two after which the later of both bags finishes earliest, if
-  /// that is earlier than before.
-  ///
-  /// Expects     bag `late` finishes after bag `early`.
-  [[nodiscard]] bag_exchange find_swap(std::size_t late, std::size_t early)
-  {
-    cost_units const most = work_before(finish(late), speed(early)) - load(early);
-    if (most < 1) { return {late, early, {}, {}, {}}; }
-    auto const [below, above] =
-        swaps(late, early, std::max(even_net(*this, late, early), cost_units{1}), most);
-    if (below.found.net == 0 || above.found.net == 0) {
-      return above.found.net != 0 ? above : below;
-    }
-    auto const later = [&](bag_exchange const& swap) {
-      return later_finish(*this, late, early, swap.found.net);
-    };
-    return later(above) < later(below) ? above : below;
-  }
-
   void make(bag_exchange const& chosen) noexcept
   {
     auto const pass = [this](std::uint32_t members, bag_exchange::candidates const& candidates,
@@ -286,29 +251,6 @@ class bag_exchanges {
       chosen[count] = each;
       costs[count] = next_kind(each, from, to);
     }
-    return count;
-  }
-
-  // Writes candidates of bag `from` and their costs; returns how many.
-  [[nodiscard]] std::size_t spread(std::size_t from, std::size_t to, std::size_t most,
-                                   bag_exchange::candidates& chosen,
-                                   std::span<cost_units> costs) noexcept
-  {
-    std::size_t members = 0;
-    for (auto each = first(from, to); each != bag_contents::none; ++members) {
-      (void)next(each, from, to);
-    }
-    std::size_t const stride = std::max<std::size_t>(members / (2 * most), 1);
-    std::size_t count = 0;
-    auto each = first(from, to);
-    for (std::size_t place = 0; each != bag_contents::none && count < most; ++place) {
-      rank const member = each;
-      cost_units const cost = next(each, from, to);
-      if (place % stride != 0) { continue; }
-      chosen[count] = member;
-      costs[count++] = cost;
-    }
-    work_.spend(2 * members + 16 * count);
     return count;
   }
 
