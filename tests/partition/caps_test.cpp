@@ -342,4 +342,31 @@ TEST(Caps, LetBagsOfDifferentSpeedsChangePlaces)
   EXPECT_EQ(plan->samples[to_id<bag_id>(1)].size(), 1U);
 }
 
+// Weights that are not the cost: light samples are long, or half of them cost nothing.
+TEST(Caps, AreFilledByTheWeightWhereTheCostIsAnother)
+{
+  auto const makespan_of = [](std::vector<std::int64_t> const& costs,
+                              std::vector<std::int64_t> const& weights, std::size_t bags,
+                              std::int64_t cap) {
+    std::vector<std::size_t> samples(costs.size());
+    std::iota(samples.begin(), samples.end(), std::size_t{0});
+    auto const plan = ballast::partition(
+        samples, ballast::one_gpu_bags(bags), [&](std::size_t each) { return costs[each]; },
+        [](std::size_t) { return ballast::tokens{1}; },
+        {.also = {{.of = weights, .most_per_gpu = cap}}});
+    return plan.value().makespan;
+  };
+  EXPECT_EQ(
+      makespan_of(
+          {19, 55, 0, 23, 0, 0, 0, 24, 0, 0, 29, 0, 0, 0, 51, 1, 0, 18, 10, 0, 0, 0, 0, 0, 4},
+          {5, 10, 15, 3, 2, 12, 7, 20, 2, 11, 6, 17, 8, 18, 11, 8, 9, 5, 18, 13, 8, 1, 11, 13, 11},
+          5, 50),
+      (ballast::ratio{55, 1}));
+  EXPECT_LE(
+      makespan_of({46, 7, 6, 45, 40, 52, 6, 42, 9, 45, 6, 8, 56, 9, 9, 55, 10, 10, 46, 53, 46, 45},
+                  {1, 12, 11, 3, 1, 1, 11, 3, 10, 3, 11, 12, 1, 12, 11, 3, 11, 10, 1, 1, 3, 3}, 3,
+                  46),
+      (ballast::ratio{218, 1}));
+}
+
 }  // namespace caps_test
