@@ -20,9 +20,10 @@ inline std::vector<ballast::model_layout> all_layouts(
 {
   std::size_t const modules = problem.modules.size();
   std::vector<ballast::model_layout> all;
+  ballast::detail::price_list list(problem);
   for (auto const& kinds : ballast::detail::kind_assignments(problem)) {
     ballast::detail::assigned_job const job(problem, kinds);
-    ballast::detail::layout_prices prices(job);
+    ballast::detail::layout_prices prices(job, list);
     std::vector<ballast::detail::chosen_layout> chosen(modules);
     std::vector<std::uint32_t> left;
     for (auto const& kind : problem.kinds) { left.push_back(kind.gpus); }

@@ -115,7 +115,8 @@ namespace ballast::inline v0 {
                                  " on each of ", detail::counted(modules[module].pp, "stage"),
                                  "; give 1, or what divides the layers of several stages"));
   }
-  detail::layout_prices prices(job);
+  detail::price_list list(problem);
+  detail::layout_prices prices(job, list);
   std::uint64_t const bytes = prices.bytes(chosen, microbatches, virtual_stages);
   if (auto const lacking = prices.lacking()) {
     return refuse(0, detail::concat("a GPU of module ", problem.modules[lacking->module].name,
@@ -336,7 +337,8 @@ namespace detail {
     }
   }
   detail::assigned_job const job(problem, layout);
-  return detail::layout_prices(job).bytes_of(
+  detail::price_list list(problem);
+  return detail::layout_prices(job, list).bytes_of(
       detail::chosen_of(job, layout), layout.microbatches, layout.virtual_stages,
       [&](std::size_t module) { return detail::memory_quantile_of(problem, sizes[module]); });
 }

@@ -47,7 +47,7 @@ struct dealt_module {
 /// Complexity  O(batches (samples log replicas + cells)) for what is new, else O(1).
 class dealt_times {
  public:
-  /// Expects     batches[n x global_batch x modules], which outlive it; the problem's sizes are not
+  /// Expects     batches[n x global_batch x modules], which outlive it as the problem does; the problem's sizes are not
   ///             used.
   dealt_times(assigned_job const& problem, std::span<tokens const> batches)
       : problem_(problem),
@@ -270,7 +270,7 @@ class dealt_times {
 
   static constexpr std::uint64_t dealing = 40;  // as much work as so many cells
 
-  assigned_job problem_;
+  assigned_job const& problem_;
   std::span<module_profile const> modules_;
   std::span<tokens const> batches_;
   std::uint32_t batch_;

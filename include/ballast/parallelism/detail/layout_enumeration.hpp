@@ -12,7 +12,8 @@ struct stage_choice {
 
   std::size_t degree = 0;  ///< position among the measured ones
   parallel_degree parallel{};
-  std::uint32_t group = 1;  ///< its GPUs
+  std::uint32_t group = 1;         ///< its GPUs
+  std::uint64_t memory_bytes = 0;  ///< of one of them
   std::uint32_t fewest_stages = 1;
   /// For each number of stages, the fewest parts into which the global batch has to be divided, for
   /// one microbatch to fit; `never` where none does.
@@ -39,13 +40,14 @@ class stage_choices {
         parallel_degree const parallel = degree_of(profile.degrees[degree]);
         auto const group = static_cast<std::uint32_t>(parallel.gpus());
         if (group > kind.gpus || kind.gpus_per_node % group != 0) { continue; }
-        stage_choice choice{degree, parallel, group, 0, {stage_choice::never}};
+        stage_choice choice{degree, parallel, group, kind.memory_bytes, 0, {stage_choice::never}};
         for (std::uint32_t pp = 1; pp <= profile.layers; ++pp) {
           std::uint64_t parts = 0;
           std::uint32_t const most_dp = kind.gpus / group / pp;
           if (most_dp > 0 && has_virtual_stages(profile, layout_at(parallel, pp, 1),
                                                 problem.virtual_stages(module, pp))) {
-            auto const largest = memory.largest_size(module, degree, pp, most_dp, 1);
+            auto const largest =
+                memory.largest_size(kind.memory_bytes, module, degree, pp, most_dp, 1);
             parts = memory.least_parts(module, largest);
           }
           choice.least_parts.push_back(parts == 0 ? stage_choice::never : parts);
@@ -67,8 +69,8 @@ class stage_choices {
                                           std::uint32_t pp, std::uint32_t dp,
                                           std::uint64_t held) const
   {
-    std::uint64_t const parts =
-        memory_.least_parts(module, memory_.largest_size(module, choice.degree, pp, dp, held));
+    std::uint64_t const parts = memory_.least_parts(
+        module, memory_.largest_size(choice.memory_bytes, module, choice.degree, pp, dp, held));
     return parts == 0 ? stage_choice::never : parts;
   }
 
@@ -116,7 +118,7 @@ class stage_choices {
 /// and none gets fewer than its work needs within the limit.
 class layout_enumeration {
  public:
-  /// Expects     times and memory outlive it; some layout fits.
+  /// Expects     all outlive it.
   layout_enumeration(assigned_job const& problem, dealt_times& times, stage_memory& memory)
       : problem_(problem),
         batches_(times.batches()),
@@ -321,7 +323,7 @@ class layout_enumeration {
     return true;
   }
 
-  assigned_job problem_;
+  assigned_job const& problem_;
   std::size_t batches_;
   stage_choices choices_;
   std::vector<std::vector<degree_work>> work_;  // of each module and degree

@@ -92,19 +92,20 @@ struct chosen_layout {
   return module.layers % (std::uint64_t{layout.pp} * virtual_stages) == 0;
 }
 
-/// Prices layouts of one problem, and remembers what several of them share.
+/// Prices layouts of one assignment of kinds to the modules of a problem.
 class layout_prices {
  public:
-  explicit layout_prices(assigned_job const& problem)
-      : times(problem),
-        memory(problem),
-        problem_(problem),
-        has_transfers_(std::any_of(problem.kinds.begin(), problem.kinds.end(),
+  /// Expects     the list is of the problem, and outlives it as the job does.
+  layout_prices(assigned_job const& job, price_list& list)
+      : times(list.times),
+        memory(list.memory),
+        problem_(job),
+        has_transfers_(std::any_of(job.kinds.begin(), job.kinds.end(),
                                    [](gpu_kind const& each) { return each.bytes_per_second > 0; })),
-        rows_(problem.modules.size()),
-        reducing_(problem.modules.size()),
-        sending_(problem.modules.size()),
-        depths_(problem.modules.size())
+        rows_(job.modules.size()),
+        reducing_(job.modules.size()),
+        sending_(job.modules.size()),
+        depths_(job.modules.size())
   {}
 
   /// The step's time, as the mean over the samples that stand for the data, rounded up.
@@ -117,7 +118,7 @@ class layout_prices {
     for (std::size_t module = 0; module < chosen.size(); ++module) {
       module_layout const& layout = chosen[module].layout;
       rows_[module] =
-          times.of(module, chosen[module].degree, std::uint64_t{microbatches} * layout.dp).each;
+          time_of(module, chosen[module].degree, std::uint64_t{microbatches} * layout.dp).each;
       shares_.emplace_back(problem_.modules[module], layout.pp);
       reducing_[module] =
           reducing_time(problem_, module, chosen[module].degree,
@@ -158,7 +159,7 @@ class layout_prices {
       std::uint64_t const parts = std::uint64_t{microbatches} * layout.dp;
       std::uint64_t const batch = problem_.global_batch;
       std::uint64_t const fuller = batch * parts / (batch + parts);  // batch / (batch / parts + 1)
-      cost_units const whole = times.of(module, degree, std::max<std::uint64_t>(fuller, 1)).mean;
+      cost_units const whole = time_of(module, degree, std::max<std::uint64_t>(fuller, 1)).mean;
       if (whole == no_cost) { return no_cost; }
       first += static_cast<uint128>(whole);
       slowest = std::max(slowest, whole / layout.pp);
@@ -216,10 +217,16 @@ class layout_prices {
   [[nodiscard]] std::optional<overfull> const& lacking() const noexcept { return lacking_; }
   [[nodiscard]] assigned_job const& job() const noexcept { return problem_; }
 
-  stage_times times;
-  stage_memory memory;
+  stage_times& times;
+  stage_memory& memory;
 
  private:
+  [[nodiscard]] stage_times::row time_of(std::size_t module, std::size_t degree,
+                                         std::uint64_t parts)
+  {
+    return times.of(module, problem_.assigned[module], degree, parts);
+  }
+
   /// What a module sends and, where its gradient comes back, receives.
   [[nodiscard]] std::uint64_t ways(std::size_t module) const noexcept
   {
@@ -311,7 +318,7 @@ class layout_prices {
     return all + rest;
   }
 
-  assigned_job problem_;
+  assigned_job const& problem_;
   bool has_transfers_;
   std::optional<overfull> lacking_;
   std::vector<std::span<cost_units const>> rows_;  // of each module

@@ -47,7 +47,6 @@ class layout_search {
         least_of_others_(ranking.lower_bound)
   {}
 
-  /// Expects     some layout fits.
   void run()
   {
     set_least_step(all_.least_step());
@@ -282,7 +281,7 @@ class layout_search {
 
   void raise(std::size_t batch, time_units time) { steps_[batch] = std::max(steps_[batch], time); }
 
-  assigned_job problem_;
+  assigned_job const& problem_;
   std::span<module_profile const> profiles_;
   dealt_times times_;
   step_bounds bounds_;
@@ -338,7 +337,8 @@ struct bounded_kinds {
 /// All ways to give modules kinds of GPUs, but for those that leave a kind unused where all GPUs
 /// have to be used; the least bound first.
 [[nodiscard]] inline std::vector<bounded_kinds> assignments_of(layout_problem const& problem,
-                                                               std::span<tokens const> batches)
+                                                               std::span<tokens const> batches,
+                                                               price_list& list)
 {
   std::vector<bounded_kinds> all;
   for (auto& kinds : kind_assignments(problem)) {
@@ -350,9 +350,8 @@ struct bounded_kinds {
   if (all.size() < 2) { return all; }
   for (bounded_kinds& each : all) {
     assigned_job const job(problem, span_of(each.kinds));
-    stage_memory memory(job);
     dealt_times times(job, batches);
-    each.bound = layout_enumeration(job, times, memory).least_step();
+    each.bound = layout_enumeration(job, times, list.memory).least_step();
   }
   std::sort(all.begin(), all.end(), [](bounded_kinds const& a, bounded_kinds const& b) {
     return precedes(a.bound, b.bound, a.kinds, b.kinds);
@@ -367,7 +366,8 @@ inline result<layout_ranking> find_layouts(layout_problem const& problem,
   if (auto checked = check_search(problem, batches, options); !checked) {
     return tl::unexpected(checked.error());
   }
-  auto const assignments = assignments_of(problem, batches);
+  price_list list(problem);
+  auto const assignments = assignments_of(problem, batches, list);
   if (assignments.empty()) {
     return fail(error_code::infeasible, 0,
                 "there are more kinds of GPUs than modules that may get "
@@ -382,18 +382,15 @@ inline result<layout_ranking> find_layouts(layout_problem const& problem,
   bool has_fitting = false;
   for (auto const& [bound, kinds] : assignments) {
     assigned_job const job(problem, span_of(kinds));
-    layout_prices prices(job);
+    layout_prices prices(job, list);
     overrun const lacking = closest.look_at(job, prices.memory);
     if (cancel_scope::is_cancelled()) { return cancelled(); }
-    if (lacking.bytes != 0) {
-      ranking.is_proven = ranking.is_proven && lacking.is_certain;
-      continue;
-    }
-    has_fitting = true;
+    if (lacking.bytes != 0 && lacking.is_certain) { continue; }
     layout_search search(job, batches, prices, options, budget, ranking);
     search.run();
     if (cancel_scope::is_cancelled()) { return cancelled(); }
     has_overrun = has_overrun || search.has_overrun();
+    has_fitting = has_fitting || lacking.bytes == 0 || !ranking.layouts.empty();
     if (ranking.layouts.empty()) { continue; }
     model_layout const& best = ranking.layouts.front().layout;
     if (best.kinds.empty() || best.kinds == kinds) { ranking.any_dealing = search.bound_of(best); }

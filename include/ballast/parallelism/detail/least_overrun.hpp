@@ -125,7 +125,7 @@ class least_overrun {
     }
   }
 
-  assigned_job problem_;
+  assigned_job const& problem_;
   stage_memory& memory_;
   std::vector<module_layout> layout_;
   std::vector<std::uint64_t> held_;  // microbatches on their way in each module and behind it

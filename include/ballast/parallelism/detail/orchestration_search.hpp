@@ -71,7 +71,7 @@ class orchestration_search {
   }
   [[nodiscard]] static uint128 alone(unit_option const& option, std::uint32_t microbatches) noexcept
   {
-    return pace(option.time().microbatch, microbatches) + static_cast<uint128>(option.time().once);
+    return pace(option.time.microbatch, microbatches) + static_cast<uint128>(option.time.once);
   }
 
   void add_starts(std::size_t number, std::vector<start>& starts)
@@ -143,17 +143,17 @@ class orchestration_search {
         }
         option.room = 0;
         front.push_back(option);
-        own = std::min(own, option.time().microbatch);
+        own = std::min(own, option.time.microbatch);
       }
       if (!front.empty()) {
         keep_useful(front, true);
-        auto const first = static_cast<uint128>(front.front().time().once);
+        auto const first = static_cast<uint128>(front.front().time.once);
         if (pace(std::max(longest, own), microbatches_) + before + first <= limit_) {
           if (module == 0) {
             sweep(std::max(shortest, own), once + first);
           } else {
-            choose_stages(useful, module, options_.depth(module, pp, behind, case_), once + first,
-                          std::max(shortest, own));
+            choose_stages(useful, module, options_.unit(module, pp, microbatches_).depth(behind),
+                          once + first, std::max(shortest, own));
           }
         }
       }
@@ -167,7 +167,7 @@ class orchestration_search {
     std::vector<time_units> paces;
     for (auto const& front : fronts_) {
       for (unit_option const& each : front) {
-        if (each.time().microbatch >= shortest) { paces.push_back(each.time().microbatch); }
+        if (each.time.microbatch >= shortest) { paces.push_back(each.time.microbatch); }
       }
     }
     std::sort(paces.begin(), paces.end());
@@ -193,7 +193,7 @@ class orchestration_search {
       auto& stairs = stairs_[module];
       stairs.clear();
       for (unit_option const& each : fronts_[module]) {
-        if (each.time().microbatch > slowest) { continue; }
+        if (each.time.microbatch > slowest) { continue; }
         if (stairs.empty() || each.gpus < stairs.back()->gpus) { stairs.push_back(&each); }
       }
       std::uint64_t const own = stairs.back()->gpus;
@@ -205,7 +205,7 @@ class orchestration_search {
     least_once_.back() = 0;
     for (std::size_t module = modules_; module > 0; --module) {
       least_once_[module - 1] =
-          least_once_[module] + static_cast<uint128>(stairs_[module - 1].front()->time().once);
+          least_once_[module] + static_cast<uint128>(stairs_[module - 1].front()->time.once);
     }
     return suffice;
   }
@@ -220,7 +220,7 @@ class orchestration_search {
     }
     auto const& stairs = stairs_[module];
     for (unit_option const* const option : stairs) {
-      uint128 const with = step + static_cast<uint128>(option->time().once);
+      uint128 const with = step + static_cast<uint128>(option->time.once);
       if (with + least_once_[module + 1] > limit_) { return; }
       std::uint64_t const own = option->gpus - stairs.back()->gpus;
       std::uint64_t& free = free_[options_.kinds()[module]];
@@ -245,9 +245,9 @@ class orchestration_search {
     for (std::size_t module = 0; module < modules_; ++module) {
       unit_option const& each = *chosen_[module];
       offered.modules.push_back(each.layout);
-      offered.memory_bytes =
-          std::max(offered.memory_bytes, options_.bytes(module, each, behind_[module], case_));
-      times.push_back(each.time());
+      offered.memory_bytes = std::max(offered.memory_bytes,
+                                      options_.bytes(module, each, behind_[module], microbatches_));
+      times.push_back(each.time);
     }
     offered.step = disttrain_makespan(span_of(times), microbatches_);
     if (best_ && !precedes(offered.step, best_->layout.step, gpus, gpus_, offered.modules,
@@ -291,8 +291,7 @@ class assignment_bounds {
  public:
   static constexpr uint128 none = static_cast<uint128>(no_cost) * no_cost;
 
-  assignment_bounds(layout_problem const& problem, kind_prices const& prices,
-                    orchestrate_options asked)
+  assignment_bounds(layout_problem const& problem, price_list& prices, orchestrate_options asked)
       : modules_(problem.modules.size())
   {
     asked.most_gpus = nullptr;  // no bound needs them
@@ -305,8 +304,8 @@ class assignment_bounds {
           options.each(module, of, [&](unit_option const& option) {
             ++evaluated_;
             if (!options.fits(module, option)) { return; }
-            least.microbatch = std::min(least.microbatch, option.time().microbatch);
-            least.once = std::min(least.once, option.time().once);
+            least.microbatch = std::min(least.microbatch, option.time.microbatch);
+            least.once = std::min(least.once, option.time.once);
           });
           least_.push_back(least);
         }
@@ -345,7 +344,7 @@ class assignment_bounds {
 /// The best orchestration over all assignments of kinds. Those with the least bounds come first,
 /// and none is searched whose bound is longer than the best step.
 [[nodiscard]] inline std::optional<orchestration> find_orchestration(
-    layout_problem const& problem, kind_prices const& prices, orchestrate_options const& asked)
+    layout_problem const& problem, price_list& prices, orchestrate_options const& asked)
 {
   struct candidate {
     uint128 bound;
@@ -462,7 +461,7 @@ inline result<orchestration> best_orchestration(layout_problem const& problem,
   if (auto checked = check_orchestration(problem, batches, options); !checked) {
     return tl::unexpected(checked.error());
   }
-  kind_prices const prices(problem);
+  price_list prices(problem);
   auto found = find_orchestration(problem, prices, options);
   if (cancel_scope::is_cancelled()) { return cancelled(); }
   if (found) {
@@ -483,8 +482,7 @@ inline result<orchestration> best_orchestration(layout_problem const& problem,
   closest_layout closest(assignments.size());
   for (auto const& kinds : assignments) {
     assigned_job const job(unused, span_of(kinds));
-    stage_memory memory(job);
-    (void)closest.look_at(job, memory);
+    (void)closest.look_at(job, prices.memory);
     if (cancel_scope::is_cancelled()) { return cancelled(); }
     if (closest.fits()) {
       return fail(error_code::infeasible, 0, "layouts fit, and none is as asked: dp divides the ",

@@ -194,8 +194,8 @@ struct batch_work {
   return speeds.linear.picoseconds(linear_work(module, speeds, all), all);
 }
 
-/// How long one GPU of a group computes a microbatch, if the module is a single stage: for each
-/// sample of which the microbatch has copies.
+/// How long one GPU of a group of a kind computes a microbatch, if the module is a single stage: for
+/// each sample of which the microbatch has copies.
 ///
 /// A global batch is divided into `parts` microbatches, of all replicas together, which need not be
 /// whole numbers of samples.
@@ -204,13 +204,15 @@ struct batch_work {
 /// Complexity  of(): O(samples measurements) for the first call with these arguments, then O(1).
 class stage_times {
  public:
-  explicit stage_times(assigned_job const& problem)
-      : job_(problem),
-        modules_(job_.modules),
-        batch_(problem.global_batch),
-        overflow_(problem.modules.size())
+  explicit stage_times(layout_problem const& problem)
+      : batch_(problem.global_batch), overflow_(problem.modules.size())
   {
-    std::size_t const modules = modules_.size();
+    std::size_t const modules = problem.modules.size();
+    on_kind_.reserve(problem.kinds.size());
+    for (std::size_t kind = 0; kind < problem.kinds.size(); ++kind) {
+      std::vector<std::size_t> const all(modules, kind);
+      on_kind_.emplace_back(problem, span_of(all));
+    }
     std::size_t const samples = problem.samples();
     bool const mean = problem.estimate == step_estimate::mean_sample;
     samples_ = mean ? 1 : samples;
@@ -225,9 +227,9 @@ class stage_times {
       }
       if (mean) { sizes_[module].push_back(static_cast<tokens>(divided_up(total, samples))); }
       first_degree_.push_back(degrees);
-      degrees += modules_[module].degrees.size();
+      degrees += problem.modules[module].degrees.size();
     }
-    rows_ = std::vector<std::vector<stored>>(degrees);
+    rows_.assign(on_kind_.size(), std::vector<std::vector<stored>>(degrees));
   }
 
   /// Of how many samples steps are priced.
@@ -245,19 +247,20 @@ class stage_times {
     cost_units mean;
   };
 
-  [[nodiscard]] row of(std::size_t module, std::size_t degree, std::uint64_t parts)
+  [[nodiscard]] row of(std::size_t module, std::size_t kind, std::size_t degree,
+                       std::uint64_t parts)
   {
-    auto& known = rows_[first_degree_[module] + degree];
+    auto& known = rows_[kind][first_degree_[module] + degree];
     if (parts >= most_known) {
       overflow_[module].resize(samples_);
       std::span<time_units> const own = mutable_span_of(overflow_[module]);
-      return {own, compute(own, module, degree, parts)};
+      return {own, compute(own, module, kind, degree, parts)};
     }
     if (parts >= known.size()) { known.resize(std::max<std::size_t>(parts + 1, 2 * known.size())); }
     stored& at = known[parts];
     if (at.first == nullptr) {
       std::span<cost_units> const times = new_row();
-      at = {times.data(), compute(times, module, degree, parts)};
+      at = {times.data(), compute(times, module, kind, degree, parts)};
     }
     return {{at.first, samples_}, at.mean};
   }
@@ -266,7 +269,9 @@ class stage_times {
   void limit_memory()
   {
     if (blocks_.size() * rows_of_block * samples_ < most_times) { return; }
-    for (auto& known : rows_) { known.clear(); }
+    for (auto& of_kind : rows_) {
+      for (auto& known : of_kind) { known.clear(); }
+    }
     blocks_.clear();
     free_rows_ = 0;
   }
@@ -299,14 +304,15 @@ class stage_times {
   }
 
   [[nodiscard]] cost_units compute(std::span<cost_units> times, std::size_t module,
-                                   std::size_t degree, std::uint64_t parts) const
+                                   std::size_t kind, std::size_t degree, std::uint64_t parts) const
   {
-    profiled_degree const& speeds = modules_[module].degrees[degree];
+    module_profile const& profile = on_kind_[kind].modules[module];
+    profiled_degree const& speeds = profile.degrees[degree];
     std::uint64_t const group = degree_of(speeds).gpus();
     uint128 total = 0;
     for (std::size_t sample = 0; sample < samples_; ++sample) {
       tokens const size = sizes_[module][sample];
-      batch_work const work(modules_[module].flops, size, batch_, parts * group);
+      batch_work const work(profile.flops, size, batch_, parts * group);
       times[sample] =
           saturating_sum(speeds.linear.picoseconds(work.linear, microbatch_size(size, parts)),
                          speeds.attention.picoseconds(work.attention, size));
@@ -315,14 +321,13 @@ class stage_times {
     return static_cast<cost_units>(total / samples_);
   }
 
-  assigned_job job_;
-  std::span<module_profile const> modules_;
+  std::vector<assigned_job> on_kind_;  // all modules on GPUs of each kind
   std::uint32_t batch_;
   std::size_t samples_ = 1;
-  std::vector<std::vector<tokens>> sizes_;         // of each module
-  std::vector<std::size_t> first_degree_;          // of each module, in rows_
-  std::vector<std::vector<stored>> rows_;          // of each degree and parts
-  std::vector<std::vector<cost_units>> overflow_;  // of each module
+  std::vector<std::vector<tokens>> sizes_;              // of each module
+  std::vector<std::size_t> first_degree_;               // of each module, in rows_
+  std::vector<std::vector<std::vector<stored>>> rows_;  // of each kind, degree and parts
+  std::vector<std::vector<cost_units>> overflow_;       // of each module
   std::vector<std::vector<cost_units>> blocks_;
   std::size_t free_rows_ = 0;  // of the last block
 };
@@ -341,14 +346,14 @@ template <class Size>
   return *at;
 }
 
-/// What the fullest GPU of a module holds: the state of its stage, and the activations of the
-/// microbatches that it keeps (joined_unit).
+/// What the fullest GPU of a module holds, of whatever kind it is: the state of its stage, and the
+/// activations of the microbatches that it keeps (joined_unit).
 ///
 /// Complexity  microbatch_size(): O(samples) for the first call with a number of samples, then
 ///             O(1); the rest O(1) beside it.
 class stage_memory {
  public:
-  explicit stage_memory(assigned_job const& problem)
+  explicit stage_memory(layout_problem const& problem)
       : problem_(problem),
         sizes_(problem.modules.size(), std::vector<tokens>(few, unknown)),
         many_(problem.modules.size()),
@@ -409,13 +414,12 @@ class stage_memory {
     return part(std::uint64_t{weights} + gradients) + (part(optimizer) + dp - 1) / dp;
   }
 
-  /// The largest microbatch with which a stage of dp replicas fits, if `held` are held at a time; -1
-  /// if none does.
-  [[nodiscard]] tokens largest_size(std::size_t module, std::size_t degree, std::uint32_t pp,
-                                    std::uint32_t dp, std::uint64_t held) const
+  /// The largest microbatch with which a stage of dp replicas fits where there are so many bytes, if
+  /// `held` are held at a time; -1 if none does.
+  [[nodiscard]] tokens largest_size(std::uint64_t there, std::size_t module, std::size_t degree,
+                                    std::uint32_t pp, std::uint32_t dp, std::uint64_t held) const
   {
     module_memory const& memory = problem_.modules[module].degrees[degree].memory;
-    std::uint64_t const there = problem_.kind(module).memory_bytes;
     std::uint64_t const own = state(module, degree, pp, dp);
     if (own > there) { return -1; }
     if (!problem_.has_backward(module)) { return memory.largest_size(1, there - own); }
@@ -483,10 +487,21 @@ class stage_memory {
 
   static constexpr tokens most_size = std::numeric_limits<tokens>::max() >> 1;
 
-  assigned_job problem_;
+  assigned_job problem_;                    // with whatever kinds
   std::vector<std::vector<tokens>> sizes_;  // of each module, by the samples of a microbatch
   std::vector<std::unordered_map<std::uint64_t, tokens>> many_;  // the same, from few samples on
   std::vector<std::vector<tokens>> totals_;  // of each module: sizes of the samples before
+};
+
+/// What stages take and hold, asked by module, kind of GPU and degree: once for all assignments of
+/// kinds to modules.
+struct price_list {
+  stage_times times;
+  stage_memory memory;
+
+  /// Of a problem as it is given, in which no module is as fast as on its kind.
+  explicit price_list(layout_problem const& problem) : times(problem), memory(problem) {}
+  explicit price_list(assigned_job const&) = delete;
 };
 
 }  // namespace ballast::inline v0::detail

@@ -27,6 +27,16 @@ struct group_module {
   std::size_t feeds = 0;                 ///< a later module; the last one's is not read
 };
 
+/// Of the replicas of a module that a broker links, what the one takes that takes longest.
+[[nodiscard]] inline time_units most_of(time_units const* times, group_module const& of,
+                                        std::size_t microbatch, std::uint32_t broker,
+                                        std::uint32_t brokers)
+{
+  std::size_t const met = of.replicas / brokers;
+  times += microbatch * of.stride + broker * met;
+  return *std::max_element(times, times + met);
+}
+
 /// The makespan of interleaved 1F1B on one group of replicas, where modules have virtual stages.
 /// The schedules that were asked for last are kept.
 ///
@@ -100,15 +110,6 @@ class interleaved_simulation {
       row[there].forward = time;
       if (own.passes != module_passes::forward) { row[there + 1].backward = time; }
     }
-  }
-
-  [[nodiscard]] static time_units most_of(time_units const* times, group_module const& of,
-                                          std::uint32_t microbatch, std::uint32_t broker,
-                                          std::uint32_t brokers)
-  {
-    std::size_t const met = of.replicas / brokers;
-    times += microbatch * of.stride + broker * met;
-    return *std::max_element(times, times + met);
   }
 
   [[nodiscard]] known_schedule const& schedule_of(std::vector<replicated_module> modules,
@@ -299,12 +300,8 @@ class slot_simulation {
     for (std::uint32_t broker = 0; broker < brokers; ++broker) {
       links_.push_back({0, 0, sending_.size()});
       for (std::size_t microbatch = 0; microbatch < microbatches_; ++microbatch) {
-        auto const most = [&](time_units const* times, group_module const& of) {
-          std::size_t const met = of.replicas / brokers;
-          times += microbatch * of.stride + broker * met;
-          return *std::max_element(times, times + met);
-        };
-        sending_.push_back(std::max(most(from.sent, from), most(from.received, to)));
+        sending_.push_back(std::max(most_of(from.sent, from, microbatch, broker, brokers),
+                                    most_of(from.received, to, microbatch, broker, brokers)));
       }
     }
   }
@@ -415,10 +412,8 @@ class slot_simulation {
 /// Ensures     (1) fullest_replicas() <= simulated() and chain() <= simulated()
 class step_bounds {
  public:
-  /// Expects     times outlive it, and are of batches of the problem.
-  step_bounds(assigned_job problem, dealt_times& times)
-      : problem_(std::move(problem)), times_(times)
-  {}
+  /// Expects     both outlive it, and times are of batches of the problem.
+  step_bounds(assigned_job const& problem, dealt_times& times) : problem_(problem), times_(times) {}
 
   /// Takes a layout, and the virtual stages of each stage of its last module; false where it has
   /// times that cannot be simulated.
@@ -679,7 +674,7 @@ class step_bounds {
 
   static constexpr std::uint32_t unknown = ~std::uint32_t{0};
 
-  assigned_job problem_;
+  assigned_job const& problem_;
   dealt_times& times_;
   std::uint32_t microbatches_ = 1;
   std::uint32_t groups_ = 1;

@@ -7,131 +7,17 @@
 
 namespace ballast::inline v0::detail {
 
-/// What a unit takes of a step, and of the GPU that holds most: state, and activations of a
-/// microbatch in each virtual stage that keeps it.
-struct unit_price {
-  unit_time time;
-  std::uint64_t state_bytes = 0;
-  std::uint64_t kept_bytes = 0;
-};
-
-/// Prices the layouts of one module of a job by what layouts are priced by.
-class unit_prices {
- public:
-  /// Expects     job and prices outlive it.
-  unit_prices(assigned_job const& job, layout_prices& prices, std::size_t module) noexcept
-      : job_(job), prices_(prices), module_(module)
-  {}
-
-  /// Whether the module can have so many stages.
-  [[nodiscard]] bool has_stages(std::uint32_t pp) const noexcept
-  {
-    module_profile const& profile = job_.modules[module_];
-    return pp >= 1 && pp <= profile.layers &&
-           has_virtual_stages(profile, {.pp = pp}, job_.virtual_stages(module_, pp));
-  }
-
-  /// The largest share of a stage of so many, of 2^32.
-  [[nodiscard]] std::uint64_t largest_share(std::uint32_t pp) const noexcept
-  {
-    stage_shares const shares(job_.modules[module_], pp);
-    return (std::uint64_t{shares.cost_of(shares.costliest())} << 32) / shares.whole();
-  }
-
-  /// Where each replica of the LLM has so many microbatches. Times that are no_cost do not fit.
-  [[nodiscard]] unit_price price(std::size_t degree, module_layout const& layout,
-                                 std::uint32_t microbatches) const
-  {
-    stage_shares const shares(job_.modules[module_], layout.pp);
-    std::uint64_t const parts = std::uint64_t{microbatches} * layout.dp;
-    std::uint32_t const interleaved = job_.virtual_stages(module_, layout.pp);
-    unit_price result;
-    prices_.times.limit_memory();
-    cost_units const whole = prices_.times.of(module_, degree, parts).mean;
-    time_units const of_stage = whole == no_cost ? no_cost : shares.of(whole, shares.costliest());
-    time_units const sent = sending(layout, microbatches);
-    result.time.microbatch = saturating_sum(of_stage, sent);
-    uint128 const once =
-        divided_up(static_cast<uint128>(result.time.microbatch) * layout.pp, interleaved);
-    time_units const reduced =
-        reducing_time(job_, module_, degree, shares.most_layers(), layout.dp);
-    result.time.once = once < static_cast<uint128>(no_cost)
-                           ? saturating_sum(static_cast<time_units>(once), reduced)
-                           : no_cost;
-    result.state_bytes = prices_.memory.state(module_, degree, layout.pp, layout.dp);
-    result.kept_bytes = prices_.memory.of_microbatch(
-        module_, degree, layout.pp, prices_.memory.microbatch_size(module_, parts), interleaved);
-    return result;
-  }
-
-  /// What that GPU holds where so many microbatches are on their way behind the unit. What only
-  /// computes forward keeps the activations of one layer.
-  [[nodiscard]] std::uint64_t bytes(unit_price const& price, std::uint32_t pp, std::uint64_t behind,
-                                    std::uint64_t microbatches) const noexcept
-  {
-    std::uint64_t const kept = job_.has_backward(module_) ? unit(pp, microbatches).kept(behind) : 1;
-    uint128 const all = static_cast<uint128>(price.kept_bytes) * kept + price.state_bytes;
-    constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
-    return all < most ? static_cast<std::uint64_t>(all) : most;
-  }
-
-  /// The most microbatches that can be on their way behind the unit; -1 where it has too little
-  /// memory for none.
-  [[nodiscard]] std::int64_t room(unit_price const& price, std::uint32_t pp,
-                                  std::uint64_t microbatches) const noexcept
-  {
-    std::uint64_t const there = job_.kind(module_).memory_bytes;
-    if (bytes(price, pp, 0, microbatches) > there) { return -1; }
-    if (!job_.has_backward(module_) || price.kept_bytes == 0) {
-      return static_cast<std::int64_t>(microbatches);
-    }
-    return static_cast<std::int64_t>(
-        unit(pp, microbatches).most_behind((there - price.state_bytes) / price.kept_bytes));
-  }
-
-  /// The microbatches that are then on their way behind the module before.
-  [[nodiscard]] std::uint64_t depth(std::uint32_t pp, std::uint64_t behind,
-                                    std::uint64_t microbatches) const noexcept
-  {
-    return unit(pp, microbatches).depth(behind);
-  }
-
- private:
-  /// What its stages send on, and get back as a gradient, of a microbatch.
-  [[nodiscard]] time_units sending(module_layout const& layout, std::uint32_t microbatches) const
-  {
-    if (layout.pp == 1 && job_.modules.size() == 1) { return 0; }
-    uint128 all = 0;
-    for (std::size_t sample = 0; sample < prices_.times.samples(); ++sample) {
-      all += static_cast<std::uint64_t>(prices_.times.size(module_, sample));
-    }
-    uint128 const of_batch = divided_up(all * job_.global_batch, prices_.times.samples());
-    std::uint64_t const ways = job_.has_backward(module_) ? 2 : 1;
-    return sending_time(
-        job_.kind(module_),
-        divided_up(of_batch * job_.modules[module_].boundary_bytes * ways, microbatches),
-        std::uint64_t{layout.group()} * layout.dp);
-  }
-
-  [[nodiscard]] joined_unit unit(std::uint32_t pp, std::uint64_t microbatches) const noexcept
-  {
-    return {pp, job_.virtual_stages(module_, pp), microbatches};
-  }
-
-  assigned_job const& job_;
-  layout_prices& prices_;
-  std::size_t module_;
-};
-
-/// A layout of one module and its price.
+/// A layout of one module, what it takes of a step, and what its GPU that holds most does: state, and
+/// activations of a microbatch in each virtual stage that keeps it.
 struct unit_option {
   module_layout layout{};
-  std::size_t degree = 0;  ///< position among the measured ones
-  unit_price price{};
+  unit_time time{};  ///< those that are no_cost do not fit
+  std::uint64_t state_bytes = 0;
+  std::uint64_t kept_bytes = 0;
   std::uint64_t gpus = 0;
-  std::int64_t room = -1;  ///< see unit_prices
-
-  [[nodiscard]] unit_time const& time() const noexcept { return price.time; }
+  /// The most microbatches that can be on their way behind it; -1 where it has too little memory
+  /// for none.
+  std::int64_t room = -1;
 };
 
 /// How an orchestration cuts the batch, and, where modules share it, the GPUs of a group; 0: each
@@ -141,44 +27,16 @@ struct unit_case {
   std::uint64_t group = 0;
 };
 
-/// The prices of all modules of a sound problem on each of its kinds. They do not move.
-class kind_prices {
- public:
-  explicit kind_prices(layout_problem const& problem)
-  {
-    for (std::size_t kind = 0; kind < problem.kinds.size(); ++kind) {
-      std::vector<std::size_t> const all(problem.modules.size(), kind);
-      kinds_.push_back(std::make_unique<of_kind>(assigned_job(problem, span_of(all))));
-    }
-  }
-
-  [[nodiscard]] unit_prices of(std::size_t module, std::size_t kind) const noexcept
-  {
-    return {kinds_[kind]->job, kinds_[kind]->prices, module};
-  }
-
- private:
-  struct of_kind {
-    assigned_job job;
-    layout_prices prices;
-
-    explicit of_kind(assigned_job on) : job(std::move(on)), prices(job) {}
-  };
-
-  std::vector<std::unique_ptr<of_kind>> kinds_;
-};
-
 /// Lists the layouts of the modules of a sound problem, each on GPUs of a given kind.
 class unit_options {
  public:
   /// Expects     the prices outlive it.
-  unit_options(layout_problem const& problem, kind_prices const& prices,
+  unit_options(layout_problem const& problem, price_list& prices,
                std::vector<std::size_t> const& kinds, orchestrate_options asked)
-      : job_(problem, span_of(kinds)), asked_(std::move(asked))
+      : job_(problem, span_of(kinds)), prices_(prices), asked_(std::move(asked))
   {
     if (asked_.most_gpus) { most_gpus_ = asked_.most_gpus(kinds); }
     for (std::size_t module = 0; module < problem.modules.size(); ++module) {
-      prices_.push_back(prices.of(module, kinds[module]));
       stages_.push_back(stages_of(module));
     }
     std::uint32_t const whole = problem.global_batch / asked_.microbatch;
@@ -242,10 +100,7 @@ class unit_options {
       }
       for (std::uint32_t const pp : stages_[module]) {
         auto const visit_replicas = [&](std::uint32_t dp) {
-          module_layout const layout = layout_at(parallel, pp, dp);
-          unit_price const price = prices_[module].price(degree, layout, count);
-          visit(unit_option{layout, degree, price, layout.gpus(),
-                            prices_[module].room(price, pp, count)});
+          visit(option(module, degree, layout_at(parallel, pp, dp), count));
         };
         if (is_bound) {
           visit_replicas(of.llm_dp);
@@ -263,21 +118,26 @@ class unit_options {
   [[nodiscard]] bool fits(std::size_t module, unit_option const& option) const noexcept
   {
     return option.gpus <= most_gpus(module) && option.room >= 0 &&
-           option.time().microbatch != no_cost && option.time().once != no_cost;
+           option.time.microbatch != no_cost && option.time.once != no_cost;
   }
 
-  /// What the fullest GPU of an option holds.
+  /// What the fullest GPU of an option holds where so many microbatches are on their way behind it.
+  /// What only computes forward keeps the activations of one layer.
   [[nodiscard]] std::uint64_t bytes(std::size_t module, unit_option const& option,
-                                    std::uint64_t behind, unit_case const& of) const noexcept
+                                    std::uint64_t behind, std::uint32_t microbatches) const noexcept
   {
-    return prices_[module].bytes(option.price, option.layout.pp, behind, microbatches(of));
+    std::uint64_t const kept =
+        job_.has_backward(module) ? unit(module, option.layout.pp, microbatches).kept(behind) : 1;
+    uint128 const all = static_cast<uint128>(option.kept_bytes) * kept + option.state_bytes;
+    constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+    return all < most ? static_cast<std::uint64_t>(all) : most;
   }
 
-  /// The microbatches on their way behind the module before one that has pp stages.
-  [[nodiscard]] std::uint64_t depth(std::size_t module, std::uint32_t pp, std::uint64_t behind,
-                                    unit_case const& of) const noexcept
+  /// A module of so many stages, as a part of the pipeline.
+  [[nodiscard]] joined_unit unit(std::size_t module, std::uint32_t pp,
+                                 std::uint64_t microbatches) const noexcept
   {
-    return prices_[module].depth(pp, behind, microbatches(of));
+    return {pp, job_.virtual_stages(module, pp), microbatches};
   }
 
   [[nodiscard]] gpu_kind const& kind(std::size_t module) const noexcept
@@ -293,6 +153,63 @@ class unit_options {
   }
 
  private:
+  /// Where each replica of the LLM has so many microbatches.
+  [[nodiscard]] unit_option option(std::size_t module, std::size_t degree,
+                                   module_layout const& layout, std::uint32_t microbatches) const
+  {
+    stage_shares const shares(job_.modules[module], layout.pp);
+    std::uint64_t const parts = std::uint64_t{microbatches} * layout.dp;
+    joined_unit const unit = this->unit(module, layout.pp, microbatches);
+    unit_option made{.layout = layout, .gpus = layout.gpus()};
+    prices_.times.limit_memory();
+    cost_units const whole = prices_.times.of(module, job_.assigned[module], degree, parts).mean;
+    time_units const of_stage = whole == no_cost ? no_cost : shares.of(whole, shares.costliest());
+    made.time.microbatch = saturating_sum(of_stage, sending(module, layout, microbatches));
+    uint128 const once =
+        divided_up(static_cast<uint128>(made.time.microbatch) * layout.pp, unit.virtual_stages);
+    time_units const reduced = reducing_time(job_, module, degree, shares.most_layers(), layout.dp);
+    made.time.once = once < static_cast<uint128>(no_cost)
+                         ? saturating_sum(static_cast<time_units>(once), reduced)
+                         : no_cost;
+    made.state_bytes = prices_.memory.state(module, degree, layout.pp, layout.dp);
+    made.kept_bytes = prices_.memory.of_microbatch(module, degree, layout.pp,
+                                                   prices_.memory.microbatch_size(module, parts),
+                                                   job_.virtual_stages(module, layout.pp));
+    std::uint64_t const there = kind(module).memory_bytes;
+    if (bytes(module, made, 0, microbatches) > there) { return made; }
+    made.room = microbatches;
+    if (job_.has_backward(module) && made.kept_bytes > 0) {
+      made.room =
+          static_cast<std::int64_t>(unit.most_behind((there - made.state_bytes) / made.kept_bytes));
+    }
+    return made;
+  }
+
+  /// What its stages send on, and get back as a gradient, of a microbatch.
+  [[nodiscard]] time_units sending(std::size_t module, module_layout const& layout,
+                                   std::uint32_t microbatches) const
+  {
+    if (layout.pp == 1 && job_.modules.size() == 1) { return 0; }
+    uint128 all = 0;
+    for (std::size_t sample = 0; sample < prices_.times.samples(); ++sample) {
+      all += static_cast<std::uint64_t>(prices_.times.size(module, sample));
+    }
+    uint128 const of_batch = divided_up(all * job_.global_batch, prices_.times.samples());
+    std::uint64_t const ways = job_.has_backward(module) ? 2 : 1;
+    return sending_time(
+        kind(module),
+        divided_up(of_batch * job_.modules[module].boundary_bytes * ways, microbatches),
+        std::uint64_t{layout.group()} * layout.dp);
+  }
+
+  /// Whether a module can have so many stages.
+  [[nodiscard]] bool has_stages(std::size_t module, std::uint32_t pp) const noexcept
+  {
+    module_profile const& profile = job_.modules[module];
+    return pp >= 1 && pp <= profile.layers &&
+           has_virtual_stages(profile, {.pp = pp}, job_.virtual_stages(module, pp));
+  }
+
   [[nodiscard]] std::uint64_t most_gpus(std::size_t module) const noexcept
   {
     std::uint64_t const all = kind(module).gpus;
@@ -303,18 +220,19 @@ class unit_options {
   /// GPUs, and no less of time and memory.
   [[nodiscard]] std::vector<std::uint32_t> stages_of(std::size_t module) const
   {
-    unit_prices const& prices = prices_[module];
     std::uint32_t const wanted = module == llm() ? asked_.pp : asked_.has_one_stage ? 1 : 0;
     std::vector<std::uint32_t> stages;
     if (wanted != 0) {
-      if (prices.has_stages(wanted)) { stages.push_back(wanted); }
+      if (has_stages(module, wanted)) { stages.push_back(wanted); }
       return stages;
     }
     stages.push_back(1);
     std::uint64_t least = std::uint64_t{1} << 32;
     for (std::uint32_t pp = 2; pp <= job_.modules[module].layers; ++pp) {
-      if (!prices.has_stages(pp)) { continue; }
-      std::uint64_t const share = prices.largest_share(pp);
+      if (!has_stages(module, pp)) { continue; }
+      stage_shares const shares(job_.modules[module], pp);
+      std::uint64_t const share =
+          (std::uint64_t{shares.cost_of(shares.costliest())} << 32) / shares.whole();
       if (share < least) { stages.push_back(pp); }
       least = std::min(least, share);
     }
@@ -322,9 +240,9 @@ class unit_options {
   }
 
   assigned_job job_;
+  price_list& prices_;
   orchestrate_options asked_;
-  std::vector<std::uint64_t> most_gpus_;  // that are asked for; empty: all
-  std::vector<unit_prices> prices_;
+  std::vector<std::uint64_t> most_gpus_;            // that are asked for; empty: all
   std::vector<std::vector<std::uint32_t>> stages_;  // of each module, increasing
   std::vector<std::uint32_t> replicas_;             // divisors of the batch, increasing
 };
@@ -339,13 +257,13 @@ class unit_options {
 inline void keep_useful(std::vector<unit_option>& options, bool is_first)
 {
   std::sort(options.begin(), options.end(), [](unit_option const& a, unit_option const& b) {
-    return precedes(a.time().once, b.time().once, a.gpus, b.gpus, a.layout, b.layout);
+    return precedes(a.time.once, b.time.once, a.gpus, b.gpus, a.layout, b.layout);
   });
   std::size_t kept = 0;
   for (unit_option const& option : options) {
     auto const end = options.begin() + static_cast<std::ptrdiff_t>(kept);
     bool const is_replaced = std::any_of(options.begin(), end, [&](unit_option const& other) {
-      return other.gpus <= option.gpus && other.time().microbatch <= option.time().microbatch &&
+      return other.gpus <= option.gpus && other.time.microbatch <= option.time.microbatch &&
              other.room >= option.room && (is_first || other.layout.pp <= option.layout.pp);
     });
     if (!is_replaced) { options[kept++] = option; }
@@ -365,8 +283,8 @@ struct useful_options {
     keep_useful(all, is_first);
     for (unit_option const& each : all) {
       stages.push_back(each.layout.pp);
-      least_once = std::min(least_once, each.time().once);
-      least_microbatch = std::min(least_microbatch, each.time().microbatch);
+      least_once = std::min(least_once, each.time.once);
+      least_microbatch = std::min(least_microbatch, each.time.microbatch);
     }
     std::sort(stages.begin(), stages.end());
     stages.erase(std::unique(stages.begin(), stages.end()), stages.end());
