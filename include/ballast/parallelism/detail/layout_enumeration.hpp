@@ -69,8 +69,9 @@ class stage_choices {
                                           std::uint32_t pp, std::uint32_t dp,
                                           std::uint64_t held) const
   {
-    std::uint64_t const parts = memory_.least_parts(
-        module, memory_.largest_size(choice.memory_bytes, module, choice.degree, pp, dp, held));
+    tokens const largest =
+        memory_.largest_size(choice.memory_bytes, module, choice.degree, pp, dp, held);
+    std::uint64_t const parts = memory_.least_parts(module, largest);
     return parts == 0 ? stage_choice::never : parts;
   }
 
