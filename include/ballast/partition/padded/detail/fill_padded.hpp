@@ -6,6 +6,18 @@
 
 namespace ballast::inline v0::detail {
 
+/// Samples from the costliest to the cheapest alone, of equal ones the lower number first.
+template <class Problem>
+[[nodiscard]] std::vector<std::uint32_t> costliest_first(Problem const& problem)
+{
+  std::vector<std::uint32_t> order(problem.lengths.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::sort(order.begin(), order.end(), [&problem](std::uint32_t a, std::uint32_t b) {
+    return precedes(problem.alone(b), problem.alone(a), a, b);
+  });
+  return order;
+}
+
 /// Calls try_order(samples) with orders whose runs pad little: by the cost alone, and by one length
 /// in strips, in each of them by the other length, forth and back. Strips have equal shares of
 /// the sum of their length; there are 2, 3, 4, 6, 8, ... up to the number of cells, at most 64.
@@ -17,16 +29,7 @@ template <class Problem, class TryOrder>
 void padded_orders_of(Problem const& problem, TryOrder const& try_order)
 {
   auto const lengths = problem.lengths;
-  std::vector<std::uint32_t> order(lengths.size());
-  std::iota(order.begin(), order.end(), 0U);
-  std::vector<std::pair<cost_units, std::size_t>> keys(lengths.size());
-  auto const descending = [&keys](std::uint32_t a, std::uint32_t b) {
-    return keys[a].first > keys[b].first || (keys[a].first == keys[b].first && a < b);
-  };
-  for (std::size_t sample = 0; sample < keys.size(); ++sample) {
-    keys[sample].first = problem.alone(sample);
-  }
-  std::sort(order.begin(), order.end(), descending);
+  std::vector<std::uint32_t> order = costliest_first(problem);
   try_order(order);
   std::vector<std::size_t> strip(lengths.size());
   for (bool const by_target : {true, false}) {
@@ -41,10 +44,9 @@ void padded_orders_of(Problem const& problem, TryOrder const& try_order)
     if (sum == 0) { continue; }
     std::size_t const most = std::min<std::size_t>(problem.cells(), 64);
     auto const try_strips = [&](std::uint64_t strips) {
-      for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
-        keys[sample].first = first_of(sample);
-      }
-      std::sort(order.begin(), order.end(), descending);
+      std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+        return precedes(first_of(b), first_of(a), a, b);
+      });
       std::uint64_t const share = static_cast<std::uint64_t>(sum) / strips + 1;
       std::uint64_t before = 0;
       std::uint64_t share_of_last = 0;

@@ -558,20 +558,6 @@ struct found_padded {
   }
 };
 
-/// Samples from the costliest to the cheapest alone, of equal ones the lower number first.
-template <class Problem>
-[[nodiscard]] std::vector<std::uint32_t> costliest_first(Problem const& problem)
-{
-  std::vector<std::uint32_t> order(problem.lengths.size());
-  std::iota(order.begin(), order.end(), 0U);
-  std::sort(order.begin(), order.end(), [&problem](std::uint32_t a, std::uint32_t b) {
-    cost_units const one = problem.alone(a);
-    cost_units const other = problem.alone(b);
-    return one > other || (one == other && a < b);
-  });
-  return order;
-}
-
 /// Searches plans of one batch a rank by their corners, for limits between the bound and the makespan:
 /// first for those that no plan keeps, then for those that one is found for.
 template <class Problem>
