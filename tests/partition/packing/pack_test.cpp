@@ -106,6 +106,24 @@ TEST(Pack, LimitsCountsRoundsLengthsAndPads)
   EXPECT_TRUE(padded.proven_optimal());
 }
 
+TEST(Pack, LimitsCountsOfBinsThatAreNearlyFull)
+{
+  random_source random(1);
+  std::vector<tokens> lengths(1500);
+  for (tokens& length : lengths) {
+    length = 1 + static_cast<tokens>(random.below(64) * random.below(32));
+  }
+  for (std::int64_t const most : {5, 6}) {  // the mean is between 4 and 5
+    auto const plan =
+        pack(lengths, {.most_per_gpu = 2048, .samples = counts::at_most(most)}).value();
+    for (std::size_t bin = 0; bin < plan.bins(); ++bin) {
+      EXPECT_LE(plan.loads[bin], 2048);
+      EXPECT_LE(std::ssize(plan.samples[to_id<bag_id>(bin)]), most);
+    }
+    EXPECT_TRUE(plan.proven_optimal());
+  }
+}
+
 TEST(Pack, GivesASampleAboveASoftCapABinOfItsOwn)  // Ensures (3)
 {
   auto const plan =

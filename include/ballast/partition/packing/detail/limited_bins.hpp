@@ -297,15 +297,21 @@ class limited_bins {
     if (caps_.size() > 0) {
       limits.also = {cap{.of = weights_, .most_per_gpu = caps_[0].most_per_gpu}};
     }
-    if (is_equal() || limits_.samples.kind == counts::rule::at_most) {
-      limits.samples = limits_.samples;
+    if (!is_filled()) { limits.samples = limits_.samples; }
+    auto const try_it = [&](bool is_bounded) {
+      auto const plan = partition(weights_, bags, std::identity{}, no_length{}, limits);
+      if (!plan || !counts_fit(span_of(plan->owner), number)) { return false; }
+      std::copy(plan->owner.begin(), plan->owner.end(), owner_.begin());
+      plan_.largest_bound = is_bounded ? rounded_up(plan->lower_bound) : 0;
+      return true;
+    };
+    is_divided_ = try_it(true);
+    if (!is_divided_ && !is_equal()) {  // stricter, and found more easily
+      limits.samples = counts::equal();
+      is_divided_ = try_it(false);
     }
-    auto const plan = partition(weights_, bags, std::identity{}, no_length{}, limits);
-    if (!plan) { return search_end::gave_up; }
-    std::copy(plan->owner.begin(), plan->owner.end(), owner_.begin());
+    if (!is_divided_) { return search_end::gave_up; }
     bins_ = number;
-    plan_.largest_bound = rounded_up(plan->lower_bound);
-    is_divided_ = true;
     return search_end::found;
   }
 
