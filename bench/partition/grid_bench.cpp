@@ -1,5 +1,6 @@
 #include "../../tests/support/naive_grids.hpp"  // the baselines
 #include "../../tests/support/seqlen_balancing.hpp"
+#include "../common/plain_search.hpp"
 #include "../common/workloads.hpp"
 
 #include <benchmark/benchmark.h>
@@ -11,6 +12,7 @@
 #include <cstdlib>
 #include <functional>
 #include <map>
+#include <random>
 
 namespace {
 
@@ -358,6 +360,202 @@ void grid_trace(benchmark::State& state, std::string const& file, std::string co
   beside_baselines(state, steps, 16, most);
 }
 
+// The naive search of grids that meet in every microbatch: N1, the best move or swap of the largest
+// cell of any slot, from cells that are dealt slot after slot; N2, random changes with a descent each.
+class plain_grid_search {
+ public:
+  plain_grid_search(std::vector<tokens> costs, std::size_t ranks, std::size_t slots,
+                    bool only_swaps)
+      : costs_(std::move(costs)),
+        ranks_(ranks),
+        swaps_(only_swaps),
+        owner_(costs_.size()),
+        loads_(ranks * slots, 0),
+        cells_(ranks * slots)
+  {
+    std::vector<std::size_t> order(costs_.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::stable_sort(order, std::greater{}, [&](std::size_t i) { return costs_[i]; });
+    std::size_t next = 0;
+    for (std::size_t slot = 0; slot < slots; ++slot) {
+      auto const most = [&](std::size_t cell) {
+        std::size_t const step = swaps_ && costs_.size() % (4 * cells_.size()) == 0 ? 4 : 1;
+        std::size_t const steps = costs_.size() / step;
+        return (steps / cells_.size() + (cell < steps % cells_.size() ? 1 : 0)) * step;
+      };
+      for (std::size_t cell = ranks_ * slot; next < order.size();) {
+        std::size_t best = cells_.size();
+        for (std::size_t at = cell; at < cell + ranks_; ++at) {
+          bool const lacks = cells_[at].size() < most(at);
+          if (lacks && (best == cells_.size() || loads_[at] < loads_[best])) { best = at; }
+        }
+        if (best == cells_.size()) { break; }
+        put(order[next++], best);
+      }
+    }
+  }
+
+  [[nodiscard]] tokens takes() const
+  {
+    tokens sum = 0;
+    for (std::size_t first = 0; first < cells_.size(); first += ranks_) { sum += height(first); }
+    return sum;
+  }
+  void descend()
+  {
+    while (improve()) {}
+  }
+  void kick(double seconds, ballast::random_source& random)
+  {
+    double const end = bench::cpu_seconds() + seconds;
+    auto best = owner_;
+    while (bench::cpu_seconds() < end) {
+      tokens const before = takes();
+      for (auto changes = 1 + random.below(4); changes > 0; --changes) {
+        auto const one = static_cast<std::size_t>(random.below(owner_.size()));
+        auto const other = static_cast<std::size_t>(random.below(owner_.size()));
+        std::size_t const to = owner_[other];
+        std::size_t const from = owner_[one];
+        if (from == to) { continue; }
+        move(one, to);
+        if (swaps_ || random.below(3) != 0) { move(other, from); }
+      }
+      descend();
+      if (takes() > before) {
+        for (std::size_t each = 0; each < owner_.size(); ++each) { move(each, best[each]); }
+      } else {
+        best = owner_;
+      }
+    }
+  }
+
+ private:
+  // Of the slot of a cell, when some of its loads change.
+  [[nodiscard]] tokens height(std::size_t cell, std::size_t a = 0, tokens of_a = 0,
+                              std::size_t b = 0, tokens of_b = 0) const
+  {
+    tokens most = 0;
+    std::size_t const first = cell - cell % ranks_;
+    for (std::size_t at = first; at < first + ranks_; ++at) {
+      most = std::max(most, loads_[at] + (at == a ? of_a : 0) + (at == b ? of_b : 0));
+    }
+    return most;
+  }
+  void put(std::size_t sample, std::size_t cell)
+  {
+    owner_[sample] = cell;
+    loads_[cell] += costs_[sample];
+    cells_[cell].push_back(sample);
+  }
+  void move(std::size_t sample, std::size_t cell)
+  {
+    loads_[owner_[sample]] -= costs_[sample];
+    std::erase(cells_[owner_[sample]], sample);
+    put(sample, cell);
+  }
+  bool improve()
+  {
+    constexpr auto none = static_cast<std::size_t>(-1);
+    tokens best = 0;
+    std::size_t given = none;
+    std::size_t taken = none;
+    std::size_t to = 0;
+    for (std::size_t first = 0; first < cells_.size(); first += ranks_) {
+      std::size_t late = first;
+      for (std::size_t at = first; at < first + ranks_; ++at) {
+        if (loads_[at] > loads_[late]) { late = at; }
+      }
+      auto const consider = [&](std::size_t x, std::size_t y, std::size_t cell) {
+        tokens const net = costs_[x] - (y == none ? 0 : costs_[y]);
+        if (net <= 0) { return; }
+        tokens change = height(late, late, -net, cell, net) - height(late);
+        if (cell / ranks_ != late / ranks_) { change += height(cell, cell, net) - height(cell); }
+        if (change < best) { best = change, given = x, taken = y, to = cell; }
+      };
+      for (std::size_t const x : cells_[late]) {
+        for (std::size_t cell = 0; cell < cells_.size(); ++cell) {
+          if (cell == late) { continue; }
+          if (!swaps_) { consider(x, none, cell); }
+          for (std::size_t const y : cells_[cell]) { consider(x, y, cell); }
+        }
+      }
+    }
+    if (given == none) { return false; }
+    std::size_t const from = owner_[given];
+    move(given, to);
+    if (taken != none) { move(taken, from); }
+    return true;
+  }
+
+  std::vector<tokens> costs_;
+  std::size_t ranks_;
+  bool swaps_;
+  std::vector<std::size_t> owner_;
+  std::vector<tokens> loads_;
+  std::vector<std::vector<std::size_t>> cells_;
+};
+
+// Steps without a cap that meet in every microbatch, of 2 to 16 ranks and 2 to 8 slots, beside N1 and N2
+// for 20 ms or five times our CPU time, whichever is longer. Seed 0: another one each time, which is
+// printed.
+void grid_beside_plain(benchmark::State& state, constraint what, family which)
+{
+  auto seed = static_cast<std::uint64_t>(state.range(0));
+  if (seed == 0) { seed = std::random_device()(); }
+  bench::compared_plans n1;
+  bench::compared_plans n2;
+  double gap = 0;
+  double proven = 0;
+  double spent = 0;
+  constexpr int steps = 20;
+  for (auto _ : state) {
+    ballast::random_source random(seed);
+    for (int step = 0; step < steps; ++step) {
+      std::size_t const ranks = std::size_t{2} << random.below(4);
+      std::size_t const slots = std::size_t{2} << random.below(3);
+      std::size_t const each =
+          what == constraint::multiples ? 4 * (1 + random.below(3)) : 2 + random.below(7);
+      auto const lengths = family_lengths(which, ranks * slots * each, 1, random.below(1U << 30U));
+      placement_limits limits;
+      std::vector<int> groups(lengths.size());
+      std::vector<tokens> joined = lengths;
+      if (what == constraint::equal) { limits.samples = ballast::counts::equal(); }
+      if (what == constraint::multiples) { limits.samples = ballast::counts::multiple_of(4); }
+      if (what == constraint::groups) {
+        joined.assign(lengths.size() / 2, 0);
+        for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
+          std::size_t const group = random.below(joined.size());
+          groups[sample] = static_cast<int>(group);
+          joined[group] += lengths[sample];
+        }
+        std::erase(joined, 0);
+        limits.together = groups;
+      }
+      double const before = bench::cpu_seconds();
+      auto const plan = ballast::partition_grid(lengths, ballast::one_gpu_bags(ranks),
+                                                {.number = slots, .meet = grid_meeting::microbatch},
+                                                std::identity{}, limits)
+                            .value();
+      double const ours = bench::cpu_seconds() - before;
+      plain_grid_search plain(joined, ranks, slots,
+                              what == constraint::equal || what == constraint::multiples);
+      plain.descend();
+      n1.add(plan.makespan.value(), static_cast<double>(plain.takes()));
+      plain.kick(std::max(0.02, 5 * ours), random);
+      n2.add(plan.makespan.value(), static_cast<double>(plain.takes()));
+      gap += plan.gap() / steps;
+      proven += plan.proven_optimal() ? 1.0 : 0.0;
+      spent += ours / steps;
+    }
+  }
+  n1.count(state, "n1");
+  n2.count(state, "n2");
+  state.counters["gap"] = gap;
+  state.counters["proven"] = proven;
+  state.counters["plan_ms"] = 1000 * spent;
+  state.counters["seed"] = static_cast<double>(seed);
+}
+
 constexpr auto once_a_step = grid_meeting::step;
 constexpr auto every_microbatch = grid_meeting::microbatch;
 
@@ -417,6 +615,22 @@ BENCHMARK_CAPTURE(grid_naive, lognormal, family::lognormal)->Apply(table_rows);
 BENCHMARK_CAPTURE(grid_naive, near_equal, family::near_equal)->Apply(table_rows);
 BENCHMARK_CAPTURE(grid_naive, two_valued, family::two_valued)->Apply(table_rows);
 BENCHMARK_CAPTURE(grid_naive, one_giant, family::one_giant)->Apply(table_rows);
+
+void plain_rows(benchmark::internal::Benchmark* row)
+{
+  row->ArgName("seed")->Arg(1)->Arg(0)->Iterations(1)->Unit(benchmark::kMillisecond);
+}
+BENCHMARK_CAPTURE(grid_beside_plain, equal, constraint::equal, family::lognormal)
+    ->Apply(plain_rows);
+BENCHMARK_CAPTURE(grid_beside_plain, multiples, constraint::multiples, family::lognormal)
+    ->Apply(plain_rows);
+BENCHMARK_CAPTURE(grid_beside_plain, groups, constraint::groups, family::lognormal)
+    ->Apply(plain_rows);
+BENCHMARK_CAPTURE(grid_beside_plain, none, constraint::none, family::lognormal)->Apply(plain_rows);
+BENCHMARK_CAPTURE(grid_beside_plain, equal_near_equal, constraint::equal, family::near_equal)
+    ->Apply(plain_rows);
+BENCHMARK_CAPTURE(grid_beside_plain, equal_two_valued, constraint::equal, family::two_valued)
+    ->Apply(plain_rows);
 
 BENCHMARK(grid_baselines)
     ->ArgNames({"ranks", "samples", "sigma_x10", "cap"})

@@ -108,6 +108,26 @@ step_options<answer> const of_answers{
 
 constexpr auto answer_cost = [](answer const& a) -> std::int64_t { return a.prompt + a.response; };
 
+TEST(StepSlots, LeavesOutWhatIsEmptyOnAllRanks)
+{
+  std::vector<std::vector<tokens>> const read = {{23, 12}, {2, 13}};
+  for (std::size_t const multiple : {1U, 2U}) {
+    ballast::run_ranks(2, [&](thread_communicator& comm) {
+      step_balancer balancer(
+          comm, ballast::one_gpu_bags(2), std::identity{},
+          {.microbatches = {
+               .number = 4, .multiple_of = multiple, .meet = ballast::grid_meeting::microbatch}});
+      ASSERT_TRUE(balancer.plan(read[comm.rank()]));
+      EXPECT_EQ(balancer.grid().microbatches, 4U);
+      EXPECT_EQ(balancer.grid().used_microbatches(), 1U);
+      EXPECT_EQ(balancer.slots().size(), multiple);
+      std::size_t rows = 0;
+      for (auto const slot : balancer.slots()) { rows += slot.rows_computed(); }
+      EXPECT_EQ(rows, 25U);
+    });
+  }
+}
+
 // As many tokens have a loss by either rule, and each sample another number.
 TEST(StepSlots, TellsAllRanksOfOtherTokensWithALoss)
 {

@@ -507,6 +507,86 @@ TEST(PartitionGrid, FillsCellsUpToTheirCounts)
   }
 }
 
+// Two slots in one take no longer than they do one after the other, and what stays empty comes last.
+TEST(PartitionGrid, LeavesSlotsEmptyWhereThatIsShorter)
+{
+  random_source random(53);
+  for (int trial = 0; trial < trials_of(150); ++trial) {
+    grid_instance step;
+    step.ranks = 2;
+    step.slots = 2 + random.below(2);
+    step.meet = grid_meeting::microbatch;
+    step.counts = std::array{counts{}, counts::equal(), counts::multiple_of(2),
+                             counts::at_most(2)}[random.below(4)];
+    bool const is_capped = random.below(3) == 0;
+    bool const are_groups = random.below(4) == 0;
+    std::size_t const count = 1 + random.below(step.slots == 2 ? 6 : 5);
+    for (std::size_t sample = 0; sample < count; ++sample) {
+      step.costs.push_back(random.below(4) == 0 ? random.between(30, 60) : random.between(1, 30));
+      if (are_groups) { step.groups.push_back(static_cast<int>(random.below(3))); }
+    }
+    step.weights = step.costs;
+    if (is_capped) { step.caps.assign(2, random.between(60, 90)); }
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    auto const best = best_grid(step);
+    auto const plan = step.planned(step.slots);
+    ASSERT_EQ(plan.has_value(), best.has_value());
+    if (!plan) { continue; }
+    expect_valid_grid(*plan, step);
+    EXPECT_EQ(plan->makespan, (ratio{*best, 1}));
+    EXPECT_TRUE(plan->proven_optimal());
+    for (std::size_t slot = 0; slot < step.slots; ++slot) {
+      bool const is_empty = plan->is_empty(rank_id{0}, slot) && plan->is_empty(rank_id{1}, slot);
+      EXPECT_EQ(is_empty, slot >= plan->used_microbatches());
+    }
+  }
+}
+
+TEST(PartitionGrid, IsNoLongerWithMoreMicrobatches)
+{
+  random_source random(54);
+  for (int trial = 0; trial < trials_of(12); ++trial) {
+    std::size_t const ranks = 2 + random.below(5);
+    numbers costs(ranks * (4 + random.below(5)) + 1);
+    for (auto& cost : costs) { cost = random.below(5) == 0 ? 900 : random.between(100, 400); }
+    std::vector<std::uint32_t> speeds(ranks, 2);
+    speeds[0] = trial % 3 == 0 ? 3 : 2;
+    std::int64_t const all = std::reduce(costs.begin(), costs.end());
+    placement_limits limits{.most_per_gpu =
+                                std::max<std::int64_t>(all / 2 / std::ssize(speeds), 900)};
+    if (trial % 3 == 1) { limits.samples = counts::at_most(4); }
+    if (trial % 3 == 2 && trial % 2 == 0) { limits.most_per_gpu = no_limit; }
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    ratio least{std::numeric_limits<std::int64_t>::max(), 1};
+    for (std::size_t slots = 2; slots <= 6; ++slots) {
+      auto const plan = partition_grid(costs, one_gpu_bags(ranks).with_speeds(speeds),
+                                       {.number = slots, .meet = grid_meeting::microbatch},
+                                       std::identity{}, limits);
+      if (!plan) { continue; }
+      EXPECT_EQ(plan->microbatches, slots);
+      EXPECT_LE(plan->makespan, least);
+      least = plan->makespan;
+    }
+    EXPECT_LT(least.value(), 1e9);
+    if (limits.most_per_gpu == no_limit) {
+      EXPECT_EQ(2 * least.value(), plan_of(costs, ranks).value().makespan.value());
+    }
+  }
+}
+
+// Nine samples on two ranks: one has five of them, in slots of its own or in one.
+TEST(PartitionGrid, BoundsHardlyMoreSamplesThanCells)
+{
+  numbers const samples{100, 99, 98, 97, 96, 95, 94, 93, 92};
+  for (counts const of : {counts::equal(), counts::filled()}) {
+    auto const plan =
+        plan_of(samples, 2, {.number = 4, .meet = grid_meeting::microbatch}, {.samples = of});
+    ASSERT_TRUE(plan);
+    EXPECT_GE(plan->lower_bound, (ratio{92 + 93 + 94 + 95 + 96, 1}));
+    EXPECT_LT(plan->gap(), 0.02);
+  }
+}
+
 // A bag of two slots has four samples and the longest, which takes all that the bound of the work has.
 TEST(PartitionGrid, BoundsCellsByTheirCounts)
 {

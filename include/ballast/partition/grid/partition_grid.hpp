@@ -43,6 +43,9 @@ namespace detail {
 ///             (3) a number of microbatches that is not given is the least that is found, and
 ///                 plan.fewest_microbatches says below which there is no plan, and plan.decided
 ///                 what asks for so many
+///                 where bags meet in every microbatch, without kinds, soft caps and counts but
+///                 at_most and multiple_of, and with `then` only without limits, slots may stay
+///                 empty: no plan is longer than one of fewer microbatches
 ///             (4) the plan depends on nothing but the arguments, so every rank finds the same one
 ///             (5) with a plan and a workspace that have seen a step as large, nothing is allocated
 /// Errors      out_of_range: those of partition_into; microbatches are 0 or out of range;

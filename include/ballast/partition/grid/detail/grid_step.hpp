@@ -367,8 +367,10 @@ inline result<void> check_microbatches(microbatches const& given, std::size_t sa
   bool const is_any = limits.samples.kind == rule::any || limits.samples.kind == rule::multiple_of;
   bool const meets = given.meet == grid_meeting::microbatch && kinds.size() == 1;
   step.joins = meets && is_any && caps.size() == 0 && limits.apart.empty() && limits.mixes.empty();
-  step.falls = step.joins || (meets && (is_any || limits.samples.kind == rule::at_most) &&
-                              limits.then.what() == then::none);
+  bool is_soft = false;
+  for (std::size_t at = 0; at < caps.size(); ++at) { is_soft = is_soft || caps[at].is_soft; }
+  step.falls = step.joins || (meets && !is_soft && limits.then.what() == then::none &&
+                              (is_any || limits.samples.kind == rule::at_most));
   step.is_plain = is_free && fits_all && (caps.size() == 0 || is_one_cap) && limits.apart.empty() &&
                   (limits.samples.kind != rule::equal || number == 1) &&
                   limits.then.what() != then::level && limits.then.what() != then::least;

@@ -287,7 +287,7 @@ class grid_maker {
         std::copy(owner_.begin(), owner_.end(), best.begin());
       }
       goes_on = tried < slots && !is_short(least) && (is_shorter || is_small_);
-      std::uint64_t const work = is_small_ ? given_.work : given_.work / 8;
+      std::uint64_t const work = is_small_ ? given_.work : given_.work / 2;
       if (goes_on && fill(tried + 1, work) == plan_search::found) { improve(); }
     }
     std::copy(best.begin(), best.end(), owner_.begin());
