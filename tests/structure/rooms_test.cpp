@@ -133,10 +133,10 @@ struct budget {
 // and changes the number here.
 std::map<std::string, budget> const budgets = {
     {"core", {2003, 40}},     {"text", {972, 9}},       {"workload", {720, 20}},
-    {"cost", {3475, 71}},     {"topology", {1245, 19}}, {"partition", {19743, 60}},
-    {"sharding", {2119, 10}}, {"pipeline", {5293, 47}}, {"parallelism", {9081, 51}},
+    {"cost", {3475, 71}},     {"topology", {1245, 19}}, {"partition", {19570, 60}},
+    {"sharding", {2119, 10}}, {"pipeline", {5293, 47}}, {"parallelism", {8806, 51}},
     {"comm", {3195, 40}},     {"gpu", {3026, 18}},      {"route", {4586, 81}},
-    {"cuda", {3523, 37}},     {"runtime", {10743, 94}}, {"report", {1025, 19}},
+    {"cuda", {3523, 37}},     {"runtime", {10746, 94}}, {"report", {1025, 19}},
     {"interop", {354, 3}},    {"umbrellas", {280, 0}},  {"version.hpp", {9, 0}}};
 
 std::map<std::string, budget> sizes_of(std::vector<source_file> const& headers)
