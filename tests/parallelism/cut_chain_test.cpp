@@ -334,8 +334,8 @@ TEST(CutLayers, ShortensTheStepOfUnequalLayers)
   profile = ballast::cut_layers(profile, costs).value();
   // profile.cuts[3] are the parts of four stages: the last has the head alone.
   // [cut_layers]
-  EXPECT_THAT(profile.cuts[3],
-              ElementsAre(stage_part{4, 7}, stage_part{3, 6}, stage_part{4, 8}, stage_part{1, 9}));
+  using part = ballast::module_profile::stage_part;
+  EXPECT_THAT(profile.cuts[3], ElementsAre(part{4, 7}, part{3, 6}, part{4, 8}, part{1, 9}));
 
   // Four tokens a step in four microbatches on four GPUs. A token takes 12 us in all, of which the
   // stages' parts are 7, 6, 8 and 9 thirtieths.

@@ -11,14 +11,14 @@
 namespace {
 
 using ballast::error_code;
-using ballast::memory_point;
 using ballast::model_profiler;
 using ballast::profile_file;
 using ballast_test::fake_clock;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using memory_point = profile_file::memory_point;
+using profiled = model_profiler::summary;
 using progress = model_profiler::progress;
-using found = model_profiler::summary;
 
 // Work whose passes take as long as they are said to, run by run, then again from the first.
 struct fake_work {
@@ -61,7 +61,7 @@ auto run_prepared(Prepare const& prepare, profile_file& file, Clock& clock,
   });
 }
 
-ballast::result<found> run(profile_file& file, fake_clock& clock, model_profiler const& grid,
+ballast::result<profiled> run(profile_file& file, fake_clock& clock, model_profiler const& grid,
                            std::vector<progress>* reports = nullptr)
 {
   return run_prepared(
@@ -73,7 +73,7 @@ TEST(ModelProfiler, TurnsTimesIntoFlopPerSecond)
 {
   profile_file file;
   fake_clock clock;
-  EXPECT_EQ(run(file, clock, llm()).value(), (found{12, 0, 0}));
+  EXPECT_EQ(run(file, clock, llm()).value(), (profiled{12, 0, 0}));
   auto const& module = file.modules.at(0);
   EXPECT_EQ(module.name, "llm");
   EXPECT_EQ(module.model, "transformer:d=64");
@@ -124,7 +124,7 @@ TEST(ModelProfiler, GoesFromCoarseToFineAndReportsWhatIsLeft)
   std::vector<progress> reports;
   grid.warm_up = 0;
   grid.runs = 2;
-  EXPECT_EQ(run(file, clock, grid, &reports).value(), (found{3, 0, 0}));
+  EXPECT_EQ(run(file, clock, grid, &reports).value(), (profiled{3, 0, 0}));
   EXPECT_TRUE(file.modules[0].degrees[0].attention.empty());
   ASSERT_EQ(reports.size(), 3U);
   EXPECT_EQ(reports[0].point, (model_profiler::point{1, 10, 1, 1, 2}));
@@ -184,10 +184,10 @@ TEST(ModelProfiler, StopsWhenTheBudgetIsUsedUpAndGoesOnWhereItStopped)
     EXPECT_GE(summary.measured, 1U);
   }
   EXPECT_EQ(file, whole);
-  EXPECT_EQ(run(file, clock, llm()).value(), (found{0, 12, 0}));
+  EXPECT_EQ(run(file, clock, llm()).value(), (profiled{0, 12, 0}));
   profile_file nothing;
   grid.budget_ns = 0;
-  EXPECT_EQ(run(nothing, clock, grid).value(), (found{0, 0, 12}));
+  EXPECT_EQ(run(nothing, clock, grid).value(), (profiled{0, 0, 12}));
 }
 
 TEST(ModelProfiler, AddsSizesAndDegreesToWhatIsThere)
@@ -198,7 +198,7 @@ TEST(ModelProfiler, AddsSizesAndDegreesToWhatIsThere)
   ASSERT_TRUE(run(file, clock, grid));
   grid.sizes = {40, 80, 80};
   grid.degrees = {{2}, {4}};
-  EXPECT_EQ(run(file, clock, grid).value(), (found{6, 2, 0}));
+  EXPECT_EQ(run(file, clock, grid).value(), (profiled{6, 2, 0}));
   EXPECT_EQ(file.modules[0].degrees[1].linear.size(), 4U);
   EXPECT_EQ(file.modules[0].degrees[2].linear.size(), 2U);
 }
@@ -325,13 +325,13 @@ TEST(ModelProfiler, PassesOverWhatDoesNotFitTheMemory)  // Ensures (4)
   model_profiler::point const first{1, 40, 1, 1, 2, true};
   model_profiler::point const second{2, 40, 1, 1, 2, true};
   model_profiler::point const third{1, 20, 1, 1, 2, true};
-  EXPECT_EQ(summary, (found{9,
-                            0,
-                            0,
-                            3,
-                            {{first, "no room for the scores"},
-                             {second, "no room for the scores"},
-                             {third, "no room for the scores"}}}));
+  EXPECT_EQ(summary, (profiled{9,
+                               0,
+                               0,
+                               3,
+                               {{first, "no room for the scores"},
+                                {second, "no room for the scores"},
+                                {third, "no room for the scores"}}}));
   auto const& degrees = file.modules[0].degrees;
   EXPECT_EQ(degrees[0].linear.size(), 3U);
   EXPECT_EQ(degrees[0].attention.size(), 1U);

@@ -342,7 +342,7 @@ class bag_planner {
   void route(balanced_step& step, std::span<rank_id const> source, rank_gpus gpus)
   {
     std::span<tokens const> const lengths = span_of(lengths_);
-    place_into(step.as_read, lengths, source, bags_.gpus() / gpus.each);
+    place(step.as_read, lengths, source, bags_.gpus() / gpus.each);
     // Slots that are empty on all ranks are left out, in whole multiples; one is run in any case.
     std::size_t const multiple = options_.microbatches.multiple_of;
     std::size_t const used = step.is_grid ? step.grid.used_microbatches() : 1;
