@@ -66,7 +66,8 @@ std::string certificate_of(search_run const& run)
     return fmt::format("{}: no other is better than the {} shown; {}", how, run.layouts.size(),
                        dealing);
   }
-  std::string const ended = found.is_out_of_work ? ", then the budget ended (--prove has none)" : "";
+  std::string const ended =
+      found.is_out_of_work ? ", then the budget ended (--prove has none)" : "";
   if (found.lower_bound <= 0) { return fmt::format("{}{}; {}", how, ended, dealing); }
   double const gap = seconds_of(run.layouts.front().simulated) / seconds_of(found.lower_bound) - 1;
   return fmt::format(

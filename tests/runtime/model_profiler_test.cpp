@@ -62,7 +62,7 @@ auto run_prepared(Prepare const& prepare, profile_file& file, Clock& clock,
 }
 
 ballast::result<profiled> run(profile_file& file, fake_clock& clock, model_profiler const& grid,
-                           std::vector<progress>* reports = nullptr)
+                              std::vector<progress>* reports = nullptr)
 {
   return run_prepared(
       [&](model_profiler::point const& point) { return at_one_gigaflop(clock, point); }, file,

@@ -512,8 +512,8 @@ struct expert_rules {
 ///
 ///     place_experts(loads, slots)            // slots[g]: replicas that fit GPU g
 ///
-/// The load of an expert is split evenly over its replicas, or as is best with `uneven`. A slot may stay empty: where its
-/// neighbour is full, a replica in it would only take from where there is room.
+/// The load of an expert is split evenly over its replicas, or as is best with `uneven`. A slot may
+/// stay empty: where its neighbour is full, a replica in it would only take from where there is room.
 ///
 /// Shapes      loads[experts], slots[gpus].
 /// Units       loads: any, as tokens of the last steps.
