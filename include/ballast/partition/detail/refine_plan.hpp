@@ -207,7 +207,8 @@ class settle_bags {
 /// needs few exchanges for large steps. Where costs are nearly equal it stands still, and is left
 /// out. What reaches no target goes on by plan_exchanges: moves, swaps and exchanges of two for two
 /// of the latest bag and, where none helps, random ones, which are undone where the makespan grew,
-/// until so many in a row have not made it smaller.
+/// until so many in a row have not made it smaller or a share of work that depends on the step
+/// alone is spent.
 ///
 /// A search with more work does the same and then more.
 ///
@@ -220,18 +221,20 @@ inline void exchange_samples(partition_problem const& problem, std::span<cost_un
                              work_budget& work, workspace& memory)
 {
   constexpr std::uint64_t patience = std::uint64_t{1} << 18;
-  constexpr std::size_t few_samples = 128;
-  constexpr std::uint64_t steps_of_pair = 6;  // of settle_bags, for a pair that is looked at
+  constexpr std::uint64_t steps_of_pair = 6;        // of settle_bags, for a pair that is looked at
+  constexpr std::uint64_t pairs_of_step = 100'000;  // to look at, and
+  constexpr std::uint64_t pairs_of_sample = 700;
   auto const order = problem.heaviest_first;
   std::size_t const tenth = order.size() / 10;
   bool const is_nearly_equal = order[tenth].cost / 2 < order[order.size() - 1 - tenth].cost;
-  std::uint64_t const most_failures = is_nearly_equal || owner.size() <= few_samples ? 200 : 50;
+  std::uint64_t const most_failures = std::clamp<std::uint64_t>((1U << 14) / owner.size(), 50, 400);
   if (!is_nearly_equal) {
     auto scratch = memory.open();
     bag_exchanges plan(problem, loads, owner, work, memory, scratch);
     if (settle_bags(plan, target, scratch)(patience + 8 * owner.size())) { return; }
   }
-  std::uint64_t const most = work.left() / steps_of_pair;
+  std::uint64_t const most =
+      std::min(work.left() / steps_of_pair, pairs_of_step + pairs_of_sample * owner.size());
   if (most == 0) { return; }
   auto scratch = memory.open();
   placement_problem const places{problem,
