@@ -196,6 +196,7 @@ typedef struct ballast_grid {
   double gap;
   double moved;
   uint64_t digest;
+  size_t used_microbatches; /* those after them are empty on all ranks */
 } ballast_grid;
 
 BALLAST_C_API int ballast_set_up_grid(ballast_planner* planner,

@@ -102,6 +102,7 @@ result<ballast_grid> plan_grid(ballast_planner& planner, ballast_grid_step const
   found.gap = plan.gap();
   found.moved = plan.moved.value();
   found.digest = plan.digest();
+  found.used_microbatches = plan.used_microbatches();
   return found;
 }
 

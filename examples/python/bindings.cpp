@@ -449,6 +449,7 @@ PYBIND11_MODULE(_planner, module)
       .def_readonly("microbatches", &grid_plan::microbatches)
       .def_readonly("fewest_microbatches", &grid_plan::fewest_microbatches)
       .def_property_readonly("why", &grid_plan::why)
+      .def_property_readonly("used_microbatches", &grid_plan::used_microbatches)
       .def_property_readonly("empty_cells", &grid_plan::empty_cells)
       .def_property_readonly("moved", [](grid_plan const& self) { return self.moved.value(); });
   module.def("grid", &make_grid);

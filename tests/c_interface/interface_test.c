@@ -470,6 +470,7 @@ static void check_grid_speeds(void)
   ballast_grid grid = share(1000, options, step);
   size_t i;
   CHECK(grid.ranks == 4 && grid.microbatches == 1 && grid.gap == 0);
+  CHECK(grid.used_microbatches == 1);
   for (i = 0; i < 4; ++i) { CHECK(grid.loads[i] == by_gpu[i] && grid.rank_gpus[i] == 1); }
 
   step.starting_loads = started;

@@ -190,6 +190,9 @@ class OtherPlans(unittest.TestCase):
                 for sample in grid.microbatch(rank, slot).tolist()]
         self.assertEqual(sorted(seen), list(range(9)))
         self.assertTrue(np.array_equal(grid.microbatch(1, 0), grid[1]))
+        self.assertEqual(grid.used_microbatches, 2)
+        joined = ballast.grid(lengths, 2, microbatches=3, meet="microbatch")
+        self.assertEqual((joined.microbatches, joined.used_microbatches), (3, 1))
         counts = ballast.grid(lengths[:8], 2, microbatches=2, equal_counts=True)
         self.assertEqual([len(cell) for cell in counts], [2] * 4)
 
