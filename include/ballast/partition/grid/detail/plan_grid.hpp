@@ -271,24 +271,36 @@ class grid_maker {
   }
   /// Makes the plan that was found last shorter. Of steps whose slots may stay empty it is that of the
   /// least slots; then more are tried, one after the other, up to so many, as long as that helps,
-  /// and up to all of them of small grids. So no plan is longer than one of fewer slots.
+  /// and up to all of them of small grids. So no plan is longer than one of fewer slots. Of many items a
+  /// first plan is most of the work: another greedy one is improved only where it is shorter, and by
+  /// search alone none is made near the bound.
   void shorten(std::size_t slots)
   {
     improve();
     if (!step_.falls || step_.joins) { return; }
     auto scratch = memory_.open();
+    auto const laid_out = scratch.take<grid_slot>(slots);
+    share_slots(step_, slots);
+    (void)write_slots(step_, limits_.samples, laid_out);
+    grid_problem problem = step_.problem;
+    problem.slots = laid_out;
+    ratio const bound = grid_lower_bound(step_, problem, bags_, limits_.starting_loads, memory_);
     auto const best = scratch.take<cell_id>(owner_.size());
     ratio least{no_cost, 1};
     std::size_t tried = slots_;
+    bool const is_large = owner_.size() >= many;
     for (bool goes_on = true; goes_on; ++tried) {
+      lower_bound_ = bound;  // with fewer slots, where cells are counted, it may be above
       bool const is_shorter = makespan_ < least;
       if (is_shorter) {
         least = makespan_;
         std::copy(owner_.begin(), owner_.end(), best.begin());
       }
-      goes_on = tried < slots && !is_short(least) && (is_shorter || is_small_);
+      bool const is_near = is_large && !step_.is_plain ? is_short(least, 5) : is_short(least);
+      goes_on = tried < slots && !is_near && (is_shorter || is_small_);
       std::uint64_t const work = is_small_ ? given_.work : given_.work / 2;
-      if (goes_on && fill(tried + 1, work) == plan_search::found) { improve(); }
+      bool const has_plan = goes_on && fill(tried + 1, work) == plan_search::found;
+      if (has_plan && (!is_large || makespan_ < least)) { improve(); }
     }
     std::copy(best.begin(), best.end(), owner_.begin());
     is_proven_ = is_proven_ && slots_ == slots;
@@ -338,7 +350,12 @@ class grid_maker {
   /// Whether that is near the bound: rows of many items are near what exchanges make of them.
   [[nodiscard]] bool is_short(ratio makespan) const
   {
-    cost_units const near = is_small_ ? 0 : makespan.numerator >> (are_many() ? 8 : 14);
+    return is_short(makespan, is_small_ ? 63 : are_many() ? 8 : 14);
+  }
+  /// Whether it is that but for a power of 2 of it.
+  [[nodiscard]] bool is_short(ratio makespan, int part) const
+  {
+    cost_units const near = makespan.numerator >> part;
     return makespan.numerator - near <=
            work_until(lower_bound_, static_cast<std::uint32_t>(makespan.denominator));
   }
