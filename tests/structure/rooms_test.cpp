@@ -132,12 +132,12 @@ struct budget {
 // Rule 7: what each floor may hold. A change that needs more says in its message what it replaces,
 // and changes the number here.
 std::map<std::string, budget> const budgets = {
-    {"core", {2003, 40}},     {"text", {972, 9}},       {"workload", {720, 20}},
-    {"cost", {3475, 71}},     {"topology", {1245, 19}}, {"partition", {19570, 60}},
-    {"sharding", {2119, 10}}, {"pipeline", {5293, 47}}, {"parallelism", {8806, 51}},
-    {"comm", {3195, 40}},     {"gpu", {3026, 18}},      {"route", {4586, 81}},
-    {"cuda", {3523, 37}},     {"runtime", {10746, 94}}, {"report", {1025, 19}},
-    {"interop", {354, 3}},    {"umbrellas", {280, 0}},  {"version.hpp", {9, 0}}};
+    {"core", {2003, 39}},     {"text", {972, 9}},       {"workload", {718, 19}},
+    {"cost", {3463, 45}},     {"topology", {1245, 19}}, {"partition", {19496, 60}},
+    {"sharding", {2119, 10}}, {"pipeline", {5294, 45}}, {"parallelism", {9050, 47}},
+    {"comm", {3185, 30}},     {"gpu", {3029, 18}},      {"route", {4582, 49}},
+    {"cuda", {3530, 31}},     {"runtime", {10507, 64}}, {"report", {999, 15}},
+    {"interop", {354, 3}},    {"umbrellas", {260, 0}},  {"version.hpp", {9, 0}}};
 
 std::map<std::string, budget> sizes_of(std::vector<source_file> const& headers)
 {
