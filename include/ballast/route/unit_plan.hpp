@@ -96,8 +96,8 @@ inline void place_on_brokers(placement& where, workspace& memory, placement cons
   auto const nobody = to_id<rank_id>(to.ranks());
   std::fill(broker_of.begin(), broker_of.end(), nobody);
   std::size_t const per_group = receivers.size() / brokers;
-  for (std::size_t place = 0; place < receivers.size(); ++place) {
-    broker_of[to_index(receivers[place])] = receivers[place - place % per_group];
+  for (std::size_t at = 0; at < receivers.size(); ++at) {
+    broker_of[to_index(receivers[at])] = receivers[at - at % per_group];
   }
   auto const lengths = scratch.take<tokens>(to.size());
   auto const owner = scratch.take<rank_id>(to.size());
