@@ -307,6 +307,7 @@ inline void assign_bags(node_volumes const& volumes, bag_layout const& bags,
 /// Shapes      bag_of[m]: where the samples that bag b was given are now.
 /// Ensures     (1) largest <= largest_before; where they are equal, no sample has changed its bag
 struct node_placement {
+  /// What place_by_node makes few.
   struct options {
     /// false: makes few the most tokens that any rank sends to other nodes. true: the most that any
     /// rank sends to them or receives from them, where the GPUs of a bag receive equally much.

@@ -358,8 +358,7 @@ inline void place_parts(placement& where, placement const& samples,
   }
 }
 
-// The same, but each returns a new placement.
-
+/// The same, but it returns a new placement.
 [[nodiscard]] inline placement place(std::span<tokens const> lengths,
                                      std::span<rank_id const> owner, std::size_t ranks)
 {
@@ -368,6 +367,7 @@ inline void place_parts(placement& where, placement const& samples,
   return where;
 }
 
+/// The same, but it returns a new placement.
 [[nodiscard]] inline placement place(std::span<tokens const> lengths, std::span<bag_id const> owner,
                                      bag_layout const& bags)
 {
@@ -376,6 +376,7 @@ inline void place_parts(placement& where, placement const& samples,
   return where;
 }
 
+/// The same, but it returns a new placement.
 [[nodiscard]] inline result<placement> place(partition_plan const& plan, bag_layout const& bags)
 {
   placement where;
@@ -383,6 +384,7 @@ inline void place_parts(placement& where, placement const& samples,
   return where;
 }
 
+/// The same, but it returns a new placement.
 [[nodiscard]] inline result<placement> place(sharding_plan const& plan, device_groups const& groups)
 {
   placement where;
@@ -390,6 +392,7 @@ inline void place_parts(placement& where, placement const& samples,
   return where;
 }
 
+/// The same, but it returns a new placement.
 [[nodiscard]] inline placement place_as_read(gathered_samples<tokens> const& all)
 {
   placement where;
@@ -397,6 +400,7 @@ inline void place_parts(placement& where, placement const& samples,
   return where;
 }
 
+/// The same, but it returns a new placement.
 [[nodiscard]] inline placement place_parts(placement const& samples,
                                            std::span<sample_part const> parts)
 {
