@@ -65,6 +65,7 @@ struct held_memory {
     return rows;
   };
   std::vector<std::vector<std::uint64_t>> computed;
+  computed.reserve(text);
   for (std::size_t each = 0; each < text; ++each) {
     computed.push_back(computed_rows(step.modalities[each].as_computed, phases[each].batches));
   }

@@ -198,7 +198,7 @@ struct open_window {
     for (std::size_t at = 0; at < samples.size(); ++at) {
       if (samples[at].place == sample_place::left_out) { continue; }
       cost_units cost = 0;
-      auto const called = call_user("the cost of data_windows", [&] {
+      auto called = call_user("the cost of data_windows", [&] {
         cost = windows.cost(std::span<tokens const>(lengths).subspan(at * modules, modules));
       });
       if (!called) { return called; }
@@ -251,7 +251,7 @@ struct open_window {
       arrived.push_back(unit_steps[unit]);
     }
     std::vector<std::uint32_t> step(chosen.size(), static_cast<std::uint32_t>(steps));
-    auto const called = call_user("the policy of data_windows", [&] {
+    auto called = call_user("the policy of data_windows", [&] {
       windows.policy(window_problem{chosen_costs, arrived, steps, windows.held_back}, loads,
                      std::span(step));
     });

@@ -271,7 +271,7 @@ class exact_exchanges {
           found = {joined_[at].members, static_cast<std::uint32_t>(one | two << shift_taken_), net};
         }
       });
-      work_.spend(table_.size() / 4 + 2 * count);
+      work_.spend(table_.size() / 4 + std::size_t{2} * count);
       if (found.net != 0) { return found; }
     }
     return {};
