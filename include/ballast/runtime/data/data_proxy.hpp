@@ -33,7 +33,7 @@ struct saved_step {
 class data_state {
  public:
   data_state(data_setup const& setup, data_windows const& windows)
-      : policy_(windows.steps > 1 ? word_of_policy(windows) : 0),
+      : policy_(windows.steps > 1 ? word_of_policy(windows) : std::uint64_t{0}),
         made_by_{
             {{"samples", setup.samples},
              {"step_samples", setup.step_samples},
