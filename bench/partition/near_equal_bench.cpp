@@ -354,6 +354,14 @@ BENCHMARK_CAPTURE(uneven_bags, equal_count_two_sizes, uneven::two_bag_sizes, ref
     ->Iterations(1);
 BENCHMARK_CAPTURE(uneven_mixes, tiles, mix::tiles, uneven::sizes)->Arg(200)->Iterations(1);
 BENCHMARK_CAPTURE(uneven_mixes, two_kinds, mix::two_kinds, uneven::sizes)->Arg(200)->Iterations(1);
+BENCHMARK_CAPTURE(uneven_mixes, two_kinds_speeds, mix::two_kinds, uneven::two_speeds)
+    ->Arg(96)
+    ->Arg(161)
+    ->Iterations(1);
+BENCHMARK_CAPTURE(uneven_mixes, two_kinds_slow, mix::two_kinds, uneven::one_slow)
+    ->Arg(96)
+    ->Arg(161)
+    ->Iterations(1);
 BENCHMARK_CAPTURE(uneven_mixes, coco, mix::coco, uneven::sizes)->Arg(200)->Iterations(1);
 BENCHMARK_CAPTURE(uneven_mixes, nextqa, mix::nextqa, uneven::sizes)->Arg(200)->Iterations(1);
 BENCHMARK_CAPTURE(uneven_mixes, few_tiles, mix::tiles, uneven::two_bag_sizes)

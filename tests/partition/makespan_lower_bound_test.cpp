@@ -49,6 +49,20 @@ TEST(MakespanLowerBound, IsNeverAboveTheOptimum)  // Ensures (1)
     return step;
   };
   EXPECT_GT(compare_with_all_plans(round_robin{}, 16, 300, of_few_kinds).tight, 300 * 4 / 5);
+  // Two kinds of up to a quarter of noise, on bags of several sizes.
+  auto const of_two_kinds = [](random_source& random, int trial) {
+    instance step;
+    step.gpus.assign(2 + random.below(2), 1);
+    if (trial % 3 > 0) { step.gpus[0] = 2 + static_cast<std::uint32_t>(random.below(2)); }
+    for (std::uint64_t each = 0; each < 3 + random.below(6); ++each) {
+      cost_units const kind = random.below(2) == 0 ? 1000 : 2200;
+      step.costs.push_back(random.between(kind, trial % 2 == 0 ? kind * 5 / 4 : kind + 10));
+    }
+    step.lengths.assign(step.costs.size(), 8);
+    return step;
+  };
+  auto const found = compare_with_all_plans(round_robin{}, 17, 600, of_two_kinds);
+  EXPECT_LT(600 - found.bounds, 600 * 0.01);
 }
 
 // The same as (d), one bound after the other.

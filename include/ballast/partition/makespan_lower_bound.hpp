@@ -377,6 +377,162 @@ struct started_bags {
   return bound + 1;
 }
 
+/// Refutes makespans of samples of two kinds, heavy and light: how many of each kind a bag has room
+/// for are points of a plane, and where no mix of the bags' points has all samples, no plan has.
+/// The mixes are a convex set, and so it is enough to look along the edges of the points' hulls.
+///
+/// Shapes      before[n + 1]: what the k heaviest samples cost; fastest_first[m].
+/// Complexity  refutes: O(classes (mixes log n + edges mixes)) for so many classes of speeds.
+/// Source      P. C. Gilmore and R. E. Gomory, "A linear programming approach to the cutting stock
+///             problem", Operations Research 9, 1961: the relaxation, of two rows.
+class two_kinds {
+ public:
+  two_kinds(std::span<cost_units const> before, std::span<std::uint32_t const> fastest_first,
+            workspace::frame& scratch)
+      : before_(before), classes_(scratch.take<speed_class>(most_classes))
+  {
+    samples_ = before.size() - 1;
+    while (samples_ > 0 && cost(samples_ - 1) == 0) { --samples_; }
+    for (std::size_t place = 1; place < samples_; ++place) {
+      if (heavy_ == 0 ||
+          wide(cost(place - 1)) * wide(cost(heavy_)) > wide(cost(heavy_ - 1)) * wide(cost(place))) {
+        heavy_ = place;
+      }
+    }
+    for (std::uint32_t const speed : fastest_first) {
+      if (count_ == 0 || classes_[count_ - 1].speed != speed) {
+        if (count_ == most_classes) {
+          heavy_ = 0;
+          return;
+        }
+        classes_[count_++] = {speed, 0, 0, {}};
+      }
+      ++classes_[count_ - 1].bags;
+    }
+  }
+
+  /// Whether there are two kinds at all: within each, costs differ by at most a quarter.
+  [[nodiscard]] bool are_two() const noexcept
+  {
+    auto const alike = [this](std::size_t from, std::size_t to) {
+      return 4 * wide(cost(from)) <= 5 * wide(cost(to - 1));
+    };
+    return heavy_ > 0 && alike(0, heavy_) && alike(heavy_, samples_);
+  }
+
+  /// The least makespan from `bound` on that is not refuted.
+  [[nodiscard]] ratio raise(ratio bound)
+  {
+    ratio least{no_cost - 1, 1};
+    for (std::size_t at = 0; at < count_; ++at) {
+      std::uint32_t const speed = classes_[at].speed;
+      cost_units load = work_until(bound, speed);
+      if (!refutes({load, speed})) { return bound; }
+      cost_units step = 1;
+      while (step < no_cost - load && refutes({load + step, speed})) {
+        load += step;
+        step *= 2;
+      }
+      for (step /= 2; step > 0; step /= 2) {
+        if (refutes({load + step, speed})) { load += step; }
+      }
+      least = std::min(least, ratio{load + 1, speed});
+    }
+    return std::max(bound, least);
+  }
+
+ private:
+  static constexpr std::size_t most_classes = 8;
+  static constexpr std::size_t most_points = 64;
+
+  struct mix {
+    std::int64_t heavy;
+    std::int64_t light;
+  };
+  struct speed_class {
+    std::uint32_t speed;
+    std::int64_t bags;
+    std::size_t points;
+    std::array<mix, most_points> hull;  // by heavy samples, rising
+  };
+
+  [[nodiscard]] static constexpr uint128 wide(cost_units work) noexcept
+  {
+    return uint128{static_cast<std::uint64_t>(work)};
+  }
+
+  [[nodiscard]] cost_units cost(std::size_t place) const noexcept
+  {
+    return before_[place + 1] - before_[place];
+  }
+
+  [[nodiscard]] bool refutes(ratio makespan)
+  {
+    for (std::size_t at = 0; at < count_; ++at) {
+      if (!add_points(classes_[at], work_until(makespan, classes_[at].speed))) { return false; }
+    }
+    for (std::size_t at = 0; at < count_; ++at) {
+      speed_class const& each = classes_[at];
+      if (is_too_much({1, 0}) || is_too_much({0, 1})) { return true; }
+      for (std::size_t point = 1; point < each.points; ++point) {
+        mix const from = each.hull[point - 1];
+        mix const to = each.hull[point];
+        if (is_too_much({from.light - to.light, to.heavy - from.heavy})) { return true; }
+      }
+    }
+    return false;
+  }
+
+  /// The hull of what a bag has room for; false where these are too many mixes to look at.
+  [[nodiscard]] bool add_points(speed_class& of, cost_units room) const
+  {
+    of.points = 0;
+    for (std::size_t heavy = 0; heavy <= heavy_; ++heavy) {
+      cost_units const taken = before_[heavy_] - before_[heavy_ - heavy];
+      if (taken > room) { break; }
+      if (heavy == most_points) { return false; }
+      // The lightest samples from `first` on fit into what is left.
+      auto const lights = before_.subspan(heavy_, samples_ - heavy_ + 1);
+      auto const first =
+          std::lower_bound(lights.begin(), lights.end(), before_[samples_] - (room - taken));
+      mix const next{static_cast<std::int64_t>(heavy), lights.end() - 1 - first};
+      while (of.points > 1 && !bends(of.hull[of.points - 2], of.hull[of.points - 1], next)) {
+        --of.points;
+      }
+      of.hull[of.points++] = next;
+    }
+    return true;
+  }
+
+  [[nodiscard]] static constexpr bool bends(mix a, mix b, mix c) noexcept
+  {
+    return (b.heavy - a.heavy) * (c.light - a.light) < (c.heavy - a.heavy) * (b.light - a.light);
+  }
+
+  /// Whether all samples, at these prices, are worth more than the bags have room for.
+  [[nodiscard]] bool is_too_much(mix prices) const noexcept
+  {
+    auto const worth = [prices](mix of) {
+      return prices.heavy * of.heavy + prices.light * of.light;
+    };
+    std::int64_t missing =
+        worth({static_cast<std::int64_t>(heavy_), static_cast<std::int64_t>(samples_ - heavy_)});
+    for (std::size_t at = 0; at < count_ && missing > 0; ++at) {
+      speed_class const& each = classes_[at];
+      std::int64_t most = 0;
+      for (mix const& of : span_of(each.hull, 0, each.points)) { most = std::max(most, worth(of)); }
+      missing -= each.bags * most;
+    }
+    return missing > 0;
+  }
+
+  std::span<cost_units const> before_;
+  std::span<speed_class> classes_;
+  std::size_t count_ = 0;
+  std::size_t samples_ = 0;  ///< that cost something
+  std::size_t heavy_ = 0;    ///< how many of these are heavy
+};
+
 }  // namespace detail
 
 /// A makespan that no plan gets below, since samples are not cut: what every plan is compared with.
@@ -394,7 +550,9 @@ struct started_bags {
 ///   (e) with bags of one speed and at most 8 samples per bag, the least load that the packing
 ///       bounds of dual feasible functions do not refute;
 ///   (f) with bags of one speed that start with equal loads and samples of at most ten costs, the
-///       next load from these bounds on that some set of samples makes.
+///       next load from these bounds on that some set of samples makes;
+///   (g) with samples of two kinds, each of nearly one cost, and bags that start empty, the least
+///       makespan in which mixes of both kinds that bags have room for hold all: `two_kinds`.
 /// What bags hold from the start counts as work that stays where it is. Bags of one speed hold
 /// whole units, so there the bounds are rounded up.
 ///
@@ -426,12 +584,16 @@ struct started_bags {
   if (!bags.one_speed()) {
     cost_units const work = before.back() + bags.least_starts[count];
     bound = detail::whole_units_bound(problem.speeds, work, bound, memory);
-    return detail::counting_bound(before, bags.fastest_first, bound, memory);
-  }
-  // One speed makes every bound so far a whole load over that speed.
-  if (detail::few_samples(problem.costs.size(), count)) {
+    bound = detail::counting_bound(before, bags.fastest_first, bound, memory);
+  } else if (detail::few_samples(problem.costs.size(), count)) {
+    // One speed makes every bound a whole load over that speed.
     bound.numerator = detail::unpackable_bound(problem, bags, bound.numerator, scratch);
   }
+  if (bags.least_starts[count] == 0) {
+    detail::two_kinds kinds(before, bags.fastest_first, scratch);
+    if (kinds.are_two()) { bound = kinds.raise(bound); }
+  }
+  if (!bags.one_speed()) { return bound; }
   cost_units const start = bags.starts[0];
   if (std::all_of(bags.starts.begin(), bags.starts.end(),
                   [start](cost_units each) { return each == start; })) {
