@@ -171,6 +171,45 @@ BENCHMARK(keep)
     ->ArgsProduct({{256}, {2}, {5, 15}})
     ->Unit(benchmark::kMillisecond);
 
+// Copies for one batch of 16,384 tokens, eight experts each, of 256 experts at home on 64 GPUs, four
+// on each: Zipf of tenths; how many are added, how many are proven to be needed, within a tolerance in
+// thousandths.
+void copy(benchmark::State& state)
+{
+  constexpr std::size_t experts = 256;
+  constexpr std::size_t gpus = 64;
+  std::vector<double> weights(experts);
+  for (std::size_t expert = 0; expert < experts; ++expert) {
+    weights[expert] =
+        std::pow(static_cast<double>(expert + 1), -static_cast<double>(state.range(0)) / 10);
+  }
+  double const all = std::reduce(weights.begin(), weights.end());
+  std::vector<std::int64_t> loads(experts);
+  ballast::jagged<ballast::rank_id, ballast::expert_id> homes;
+  std::size_t next = 0;
+  for (std::size_t gpu = 0; gpu < gpus; ++gpu) {
+    for (std::size_t each = 0; each < experts / gpus; ++each, ++next) {
+      loads[next] = std::llround(weights[next * 37 % experts] / all * 16'384 * 8);
+      homes.push_back(ballast::to_id<ballast::expert_id>(next));
+    }
+    homes.end_row();
+  }
+  std::vector<std::uint32_t> const slots(
+      gpus, static_cast<std::uint32_t>(experts / gpus + static_cast<std::size_t>(state.range(1))));
+  ballast::expert_rules const rules{
+      .now = &homes, .tolerance = {state.range(2), 1000}, .uneven = true};
+  ballast::expert_placement placed;
+  for (auto _ : state) { placed = ballast::place_experts(loads, slots, rules).value(); }
+  state.counters["gap"] = placed.gap();
+  state.counters["added"] = static_cast<double>(placed.experts.values().size() - placed.kept);
+  state.counters["least_added"] = static_cast<double>(placed.least_added);
+}
+BENCHMARK(copy)
+    ->Name("copy_experts")
+    ->ArgNames({"zipf_tenths", "free_slots", "permille"})
+    ->ArgsProduct({{5, 10, 12}, {1, 4}, {0, 10, 50}})
+    ->Unit(benchmark::kMillisecond);
+
 // The best shares of a batch that has other loads than the placement was made for.
 void share(benchmark::State& state)
 {

@@ -465,6 +465,152 @@ double largest_uneven(drawn_experts const& step, assignment const& sets)
   return largest;
 }
 
+// Expert after expert, numbered from 0.
+jagged<rank_id, expert_id> homes_of(std::vector<std::vector<std::int64_t>> const& rows)
+{
+  jagged<rank_id, expert_id> homes;
+  std::uint32_t next = 0;
+  for (auto const& row : rows) {
+    for (std::size_t each = 0; each < row.size(); ++each) { homes.push_back(expert_id{next++}); }
+    homes.end_row();
+  }
+  return homes;
+}
+
+expert_placement copied(std::vector<std::vector<std::int64_t>> const& rows, std::uint32_t spare,
+                        expert_rules rules)
+{
+  auto const homes = homes_of(rows);
+  drawn_experts step;
+  for (auto const& row : rows) {
+    step.loads.insert(step.loads.end(), row.begin(), row.end());
+    step.slots.push_back(static_cast<std::uint32_t>(row.size()) + spare);
+  }
+  rules.now = &homes;
+  auto const placed = place_experts(step.loads, step.slots, rules).value();
+  EXPECT_EQ(placed.makespan,
+            std::max(share_experts(step.loads, placed.gpus, rows.size()).value().makespan,
+                     placed.lower_bound));
+  return placed;
+}
+
+std::size_t added_to(expert_placement const& placed)
+{
+  return placed.experts.values().size() - placed.kept;
+}
+
+TEST(PlaceExperts, AddsTheFewestCopiesForOneBatch)
+{
+  expert_rules const exactly{.tolerance = {0, 1}, .uneven = true};
+  auto const expect = [&](std::vector<std::vector<std::int64_t>> const& rows, ratio makespan,
+                          std::size_t copies) {
+    auto const placed = copied(rows, 1, exactly);
+    EXPECT_EQ(placed.makespan, makespan);
+    EXPECT_EQ(placed.kept, homes_of(rows).values().size());
+    EXPECT_EQ(added_to(placed), copies);
+    EXPECT_EQ(placed.least_added, copies);
+  };
+  expect({{70, 10}, {20, 20}, {10, 30}, {20, 20}}, {50, 1}, 3);
+  expect({{60, 20}, {50, 30}, {10, 10}, {10, 10}}, {50, 1}, 2);
+  expect({{90, 30}, {20, 20}, {20, 20}}, {200, 3}, 2);
+  expect({{100, 0}, {60, 20}, {0, 0}, {10, 10}}, {50, 1}, 2);
+  // Within a tenth two are enough for the first.
+  EXPECT_EQ(added_to(copied({{70, 10}, {20, 20}, {10, 30}, {20, 20}}, 1,
+                            {.tolerance = {1, 10}, .uneven = true})),
+            2U);
+  // Without a free slot replicas have to move.
+  auto const moved = copied({{90, 80}, {70, 60}, {40, 30}, {20, 10}}, 0, exactly);
+  EXPECT_EQ(moved.makespan, (ratio{100, 1}));
+  EXPECT_EQ(added_to(moved), 4U);
+  // What any GPU takes fills the others up.
+  auto const shared = copied({{120}, {40}, {80}, {60}}, 1, {.uneven = true, .shared = 200});
+  EXPECT_EQ(shared.makespan, (ratio{125, 1}));
+  EXPECT_EQ(added_to(shared), 0U);
+}
+
+TEST(PlaceExperts, CopiesAsThePageSays)
+{
+  // [copies]
+  // Two experts at home on each of four GPUs, which hold three; tokens of one batch.
+  std::vector<std::int64_t> const tokens = {70, 10, 20, 20, 10, 30, 20, 20};
+  std::vector<std::uint32_t> const slots(4, 3);
+  ballast::jagged<ballast::rank_id, ballast::expert_id> homes;
+  for (std::uint32_t gpu = 0; gpu < 4; ++gpu) {
+    homes.push_back(ballast::expert_id{2 * gpu});
+    homes.push_back(ballast::expert_id{2 * gpu + 1});
+    homes.end_row();
+  }
+  auto const placed =
+      ballast::place_experts(tokens, slots, {.now = &homes, .tolerance = {0, 1}, .uneven = true})
+          .value();
+  auto const shares = ballast::share_experts(tokens, placed.gpus, slots.size()).value();
+  // Three copies of the first expert: every GPU computes 50. Within 10 % two copies are enough.
+  // [copies]
+  EXPECT_EQ(shares.makespan, (ratio{50, 1}));
+  EXPECT_EQ(placed.gpus[expert_id{0}].size(), 4U);
+}
+
+// The fewest replicas beside those that there are with which the most crowded set of experts has at
+// most `cap` for each of its GPUs; more than `most` where it takes more.
+std::size_t fewest_copies(drawn_experts const& step, assignment& sets, std::size_t first,
+                          std::size_t most, double cap)
+{
+  if (largest_uneven(step, sets) <= cap) { return 0; }
+  std::size_t fewest = most;
+  for (std::size_t pair = first; pair < sets.size() * step.slots.size() && fewest > 0; ++pair) {
+    std::size_t const expert = pair / step.slots.size();
+    std::size_t const gpu = pair % step.slots.size();
+    auto const on_gpu =
+        std::ranges::count_if(sets, [gpu](std::size_t set) { return (set >> gpu & 1U) != 0; });
+    if ((sets[expert] >> gpu & 1U) != 0 || on_gpu == step.slots[gpu]) { continue; }
+    sets[expert] |= std::size_t{1} << gpu;
+    fewest = std::min(fewest, fewest_copies(step, sets, pair + 1, fewest - 1, cap) + 1);
+    sets[expert] ^= std::size_t{1} << gpu;
+  }
+  return fewest;
+}
+
+TEST(PlaceExperts, AddsAsFewCopiesAsAllSetsOfThem)
+{
+  ballast::random_source random(64);
+  int compared = 0;
+  int equal = 0;
+  int const trials = ballast_test::trials_of(200);
+  for (int trial = 0; trial < trials; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    std::vector<std::vector<std::int64_t>> rows(2 + random.below(2));
+    drawn_experts step;
+    assignment sets;
+    for (auto& row : rows) {
+      row.resize(1 + random.below(2));
+      for (std::int64_t& load : row) { load = random.below(2) == 0 ? random.between(0, 90) : 30; }
+      for (std::int64_t const load : row) {
+        step.loads.push_back(load);
+        sets.push_back(std::size_t{1} << (&row - rows.data()));
+      }
+    }
+    auto const spare = static_cast<std::uint32_t>(1 + random.below(2));
+    for (auto const& row : rows) {
+      step.slots.push_back(static_cast<std::uint32_t>(row.size()) + spare);
+    }
+    ratio const tolerance{static_cast<std::int64_t>(random.below(3)), 20};
+    auto const placed = copied(rows, spare, {.tolerance = tolerance, .uneven = true});
+    for (std::size_t gpu = 0; gpu < rows.size(); ++gpu) {
+      EXPECT_LE(placed.experts[to_id<rank_id>(gpu)].size(), step.slots[gpu]);
+    }
+    double const cap = placed.lower_bound.value() * (1 + tolerance.value()) + 1e-9;
+    if (placed.kept < step.loads.size() || placed.makespan.value() > cap) { continue; }
+    std::size_t const found = added_to(placed);
+    std::size_t const fewest = fewest_copies(step, sets, 0, found + 1, cap);
+    EXPECT_LE(fewest, found);
+    EXPECT_LE(placed.least_added, fewest);
+    ++compared;
+    equal += found == fewest ? 1 : 0;
+  }
+  EXPECT_GT(compared, trials * 4 / 5);
+  EXPECT_EQ(equal, compared);
+}
+
 TEST(PlaceExperts, ReachesTheMeanWhereSharesMayDiffer)  // Ensures (2)
 {
   std::vector<std::int64_t> const loads = {90, 30, 20, 20, 20, 20};

@@ -203,6 +203,299 @@ class counts_dealer {
   std::set<std::vector<std::uint32_t>> failed_;
 };
 
+/// Adds few replicas to those that there are, such that no GPU has more than a cap, where shares may
+/// differ. The GPU of the largest load gives, over and over, to one below the cap: what it has too
+/// much, to where that fits best; or as much as the other has room for, most first, which may leave
+/// the giver below the cap, to be filled in its turn. Some tries choose at random among these.
+///
+/// Expects     slots in which every expert has a replica; loads times GPUs below 2^62.
+/// Complexity  a try O(replicas added x slots), a small search O(2^12) flows.
+/// Source      A. J. Walker, ACM TOMS 3(3), 1977, for one slot a GPU.
+class copy_search {
+ public:
+  struct copy {
+    std::size_t expert;
+    std::size_t gpu;
+  };
+
+  copy_search(expert_problem const& problem, replica_slots const& slots)
+      : problem_(problem),
+        slots_(slots),
+        start_(slots.gpus()),
+        mean_(problem.total + problem.shared),
+        free_(problem.slots.begin(), problem.slots.end())
+  {
+    auto const hosts = static_cast<std::int64_t>(problem.hosts);
+    std::vector<std::int64_t> left(problem.loads.size());
+    std::vector<std::size_t> places(problem.loads.size());
+    for (std::size_t expert = 0; expert < left.size(); ++expert) {
+      left[expert] = problem.loads[expert] * hosts;
+      places[expert] = slots.replicas(expert);
+    }
+    for (std::size_t gpu = 0; gpu < slots.gpus(); ++gpu) {
+      for (std::size_t slot = slots.first_slot(gpu); slot < slots.first_slot(gpu + 1); ++slot) {
+        std::size_t const expert = slots.expert_at(slot);
+        if (expert == replica_slots::none) { continue; }
+        std::int64_t const own = left[expert] / static_cast<std::int64_t>(places[expert]--);
+        left[expert] -= own;
+        start_[gpu].push_back({expert, own});
+        --free_[gpu];
+      }
+    }
+  }
+
+  /// Replicas to add so that no GPU is above the least load that was found by more than the
+  /// tolerance.
+  [[nodiscard]] std::vector<copy> run(ratio tolerance)
+  {
+    std::int64_t least = mean_;
+    if (!add_copies(problem_.above(least, tolerance), 6)) {
+      least = reset();
+      for (std::int64_t low = mean_; least - low > mean_ / 4096 + 1;) {
+        std::int64_t const middle = low + (least - low) / 2;
+        if (add_copies(middle, 6)) {
+          least = middle;
+        } else {
+          low = middle;
+        }
+      }
+    }
+    is_least_ = least == mean_;
+    std::int64_t const most = problem_.above(least, tolerance);
+    bool const found = add_copies(most, 16);
+    BALLAST_EXPECTS(found);
+    std::vector<copy> fewest = best_;
+    least_added_ = bound(most);
+    work_budget flows(most_flows);
+    while (least_added_ < fewest.size() && !flows.spent() && has_few_sets(least_added_)) {
+      added_.clear();
+      if (any_of_so_many(most, least_added_, 0, flows)) {
+        fewest = added_;
+      } else if (!flows.spent()) {
+        ++least_added_;
+      }
+    }
+    return fewest;
+  }
+
+  /// After run: no fewer replicas are enough within the tolerance.
+  [[nodiscard]] std::size_t least_added() const noexcept { return least_added_; }
+  /// Whether GPUs can be as even as if replicas were everywhere.
+  [[nodiscard]] bool is_least() const noexcept { return is_least_; }
+
+ private:
+  struct part {
+    std::size_t expert;
+    std::int64_t amount;
+  };
+  static constexpr std::uint64_t most_flows = 1 << 12;
+
+  /// What a giver does that has more than the cap.
+  enum class rule { ends_first, fills, fills_last_slots };
+  struct move {
+    int kind = 0;  ///< larger is better, then `fit`
+    std::int64_t fit = 0;
+    std::size_t gpu = 0;
+    std::size_t expert = 0;
+    std::int64_t amount = 0;
+  };
+
+  /// Returns the largest load.
+  std::int64_t reset()
+  {
+    on_ = start_;
+    room_ = free_;
+    added_.clear();
+    load_.assign(on_.size(), 0);
+    for (std::size_t gpu = 0; gpu < on_.size(); ++gpu) {
+      for (part const& each : on_[gpu]) { load_[gpu] += each.amount; }
+    }
+    return *std::max_element(load_.begin(), load_.end());
+  }
+
+  /// The fewest replicas of so many tries are best_. Returns whether one was within the cap.
+  bool add_copies(std::int64_t most, std::uint64_t tries)
+  {
+    bool found = false;
+    for (std::uint64_t attempt = 0; attempt < tries; ++attempt) {
+      random_source random(attempt);
+      auto const how = most == problem_.total ? rule::fills : static_cast<rule>(attempt % 3);
+      reset();
+      if (spread(most, how, attempt < 3 ? nullptr : &random) &&
+          (!found || added_.size() < best_.size())) {
+        best_ = added_;
+        found = true;
+      }
+    }
+    return found;
+  }
+
+  [[nodiscard]] bool spread(std::int64_t most, rule how, random_source* random)
+  {
+    while (added_.size() <= problem_.places) {
+      std::size_t giver = 0;
+      for (std::size_t gpu = 1; gpu < on_.size(); ++gpu) {
+        if (load_[gpu] > load_[giver]) { giver = gpu; }
+      }
+      if (load_[giver] <= most) { return true; }
+      if (random != nullptr) {
+        std::size_t const other = random->below(on_.size());
+        if (load_[other] > most) { giver = other; }
+      }
+      move const best = best_move(giver, most, how, random);
+      if (best.kind == 0) { return false; }
+      carry_out(giver, best);
+    }
+    return false;
+  }
+
+  [[nodiscard]] move best_move(std::size_t giver, std::int64_t most, rule how,
+                               random_source* random) const
+  {
+    std::int64_t const excess = load_[giver] - most;
+    move best;
+    for (std::size_t gpu = 0; gpu < on_.size(); ++gpu) {
+      std::int64_t const room = most - load_[gpu];
+      if (room <= 0 || problem_.slots[gpu] == 0) { continue; }
+      bool const fills = how == rule::fills || (how == rule::fills_last_slots && room_[gpu] == 1);
+      for (part const& each : on_[giver]) {
+        if (each.amount == 0) { continue; }
+        bool const is_there = has(gpu, each.expert);
+        if (!is_there && room_[gpu] == 0) { continue; }
+        if (random != nullptr && random->below(4) == 0) { continue; }
+        std::int64_t const fitting = std::min(each.amount, room);
+        move next{1, fitting, gpu, each.expert, fitting};
+        if (is_there) {
+          next.amount = std::min(fitting, excess);
+          next.kind = 5;
+          next.fit = next.amount;
+        } else if (room == excess && fitting == excess) {
+          next.kind = 4;
+        } else if (!fills && fitting >= excess) {
+          next.amount = excess;
+          next.kind = 3;
+          next.fit = -room;
+        } else if (fitting == room && (how != rule::ends_first || room <= excess)) {
+          next.kind = 2;
+          next.fit = room <= excess ? room : -room;
+        }
+        if (std::pair(next.kind, next.fit) > std::pair(best.kind, best.fit) || best.kind == 0) {
+          best = next;
+        }
+      }
+    }
+    return best;
+  }
+
+  void carry_out(std::size_t giver, move const& made)
+  {
+    auto const part_on = [&](std::size_t gpu) {
+      return std::find_if(on_[gpu].begin(), on_[gpu].end(),
+                          [&](part const& each) { return each.expert == made.expert; });
+    };
+    part_on(giver)->amount -= made.amount;
+    load_[giver] -= made.amount;
+    load_[made.gpu] += made.amount;
+    if (auto const there = part_on(made.gpu); there != on_[made.gpu].end()) {
+      there->amount += made.amount;
+      return;
+    }
+    on_[made.gpu].push_back({made.expert, made.amount});
+    --room_[made.gpu];
+    added_.push_back({made.expert, made.gpu});
+  }
+
+  [[nodiscard]] bool has(std::size_t gpu, std::size_t expert) const
+  {
+    return std::any_of(on_[gpu].begin(), on_[gpu].end(),
+                       [expert](part const& each) { return each.expert == expert; });
+  }
+
+  /// GPUs that get nothing keep at most what they have, and the others take at most the cap. What is
+  /// above the cap on GPUs whose experts are nowhere else leaves in replicas of at most the cap.
+  [[nodiscard]] std::size_t bound(std::int64_t most)
+  {
+    reset();
+    std::vector<std::int64_t> rooms;
+    std::int64_t excess = 0;
+    std::size_t leaving = 0;
+    for (std::size_t gpu = 0; gpu < on_.size(); ++gpu) {
+      bool const alone = std::all_of(on_[gpu].begin(), on_[gpu].end(), [this](part const& each) {
+        return slots_.replicas(each.expert) == 1;
+      });
+      if (!alone) { return 0; }
+      std::int64_t const more = std::max<std::int64_t>(load_[gpu] - most, 0);
+      excess += more;
+      leaving += static_cast<std::size_t>((more + most - 1) / std::max<std::int64_t>(most, 1));
+      if (room_[gpu] > 0) { rooms.push_back(most - std::min(load_[gpu], most)); }
+    }
+    std::sort(rooms.begin(), rooms.end(), std::greater<>());
+    std::size_t taking = 0;
+    while (excess > 0 && taking < rooms.size()) { excess -= rooms[taking++]; }
+    return std::max(leaving, taking);
+  }
+
+  /// Whether all sets of so many replicas can be tried.
+  [[nodiscard]] bool has_few_sets(std::size_t count) const
+  {
+    std::uint64_t const pairs = problem_.loads.size() * on_.size();
+    std::uint64_t sets = 1;
+    for (std::uint64_t taken = 0; taken < count && sets <= most_flows; ++taken) {
+      sets = sets * (pairs - std::min(pairs, taken)) / (taken + 1);
+    }
+    return sets <= most_flows;
+  }
+
+  /// Whether so many more replicas, of the pairs of expert and GPU from `first` on, are enough.
+  [[nodiscard]] bool any_of_so_many(std::int64_t most, std::size_t count, std::size_t first,
+                                    work_budget& flows)
+  {
+    if (count == 0) { return are_enough(most, flows); }
+    std::size_t const pairs = problem_.loads.size() * on_.size();
+    for (std::size_t pair = first; pair + count <= pairs && !flows.spent(); ++pair) {
+      copy const next{pair / on_.size(), pair % on_.size()};
+      if (free_[next.gpu] == 0 || problem_.loads[next.expert] == 0 ||
+          !slots_.admits(next.expert, next.gpu)) {
+        continue;
+      }
+      --free_[next.gpu];
+      added_.push_back(next);
+      bool const found = any_of_so_many(most, count - 1, pair + 1, flows);
+      ++free_[next.gpu];
+      if (found) { return true; }
+      added_.pop_back();
+    }
+    return false;
+  }
+
+  [[nodiscard]] bool are_enough(std::int64_t most, work_budget& flows) const
+  {
+    flows.spend(1);
+    if (flows.spent()) { return false; }
+    replica_flow flow(problem_.loads.size(), on_.size());
+    for (std::size_t gpu = 0; gpu < start_.size(); ++gpu) {
+      for (part const& each : start_[gpu]) { flow.add(each.expert, gpu); }
+    }
+    for (copy const& each : added_) { flow.add(each.expert, each.gpu); }
+    auto const hosts = static_cast<std::int64_t>(problem_.hosts);
+    return flow.run([&](std::size_t expert) { return problem_.loads[expert] * hosts; }, most);
+  }
+
+  expert_problem const& problem_;
+  replica_slots const& slots_;
+  std::vector<std::vector<part>> start_;  ///< of each GPU, in units of load / hosts
+  std::int64_t mean_;
+  std::vector<std::uint32_t> free_;  ///< slots of each GPU
+  std::size_t least_added_ = 0;
+  bool is_least_ = false;
+
+  std::vector<std::vector<part>> on_;
+  std::vector<std::int64_t> load_;
+  std::vector<std::uint32_t> room_;  ///< slots of each GPU that are still empty
+  std::vector<copy> added_;
+  std::vector<copy> best_;
+};
+
 /// Places experts from several starts, and goes on from the best.
 ///
 /// Expects     a problem that was checked and prepared, and outlives the search.
@@ -261,6 +554,25 @@ class placement_search {
     return left.empty();
   }
 
+  /// Where shares may differ: the replicas that there are, and few more. Returns whether GPUs are as
+  /// even as they can be, up to the tolerance.
+  [[nodiscard]] bool copy(jagged<rank_id, expert_id> const& now, ratio tolerance)
+  {
+    slots_.want(now);
+    most_kept_ = slots_.all_wanted();
+    if (problem_.loads.empty()) { return true; }
+    if (!restore(now)) { return false; }
+    bool const keeps_all = slots_.kept() == most_kept_ && slots_.filled() == most_kept_;
+    copy_search search(problem_, slots_);
+    for (copy_search::copy const& each : search.run(tolerance)) {
+      std::size_t slot = slots_.first_slot(each.gpu);
+      while (slots_.expert_at(slot) != none) { ++slot; }
+      slots_.add(slot, each.expert);
+    }
+    if (keeps_all) { least_added_ = search.least_added(); }
+    return search.is_least();
+  }
+
   /// Takes a placement that is no further above this one than the tolerance and keeps as many
   /// replicas as are found to: made from the one that there is now, or else from this one with its
   /// GPUs in another order. Few slots are searched whole.
@@ -269,10 +581,7 @@ class placement_search {
     if (problem_.loads.empty()) { return; }
     constexpr std::size_t few_slots = 24;
     constexpr std::uint64_t work_of_few = 1 << 18;
-    auto const least = static_cast<uint128>(slots_.load(slots_.busiest()));
-    uint128 const more = least * static_cast<uint128>(tolerance.numerator) /
-                         static_cast<uint128>(tolerance.denominator);
-    auto const most = static_cast<std::int64_t>(least + std::min(more, least));
+    std::int64_t const most = problem_.above(slots_.load(slots_.busiest()), tolerance);
     slots_.want(now);
     most_kept_ = slots_.all_wanted();
     if (slots_.slots() <= few_slots) {
@@ -301,6 +610,7 @@ class placement_search {
     placed.lower_bound = problem_.lower_bound;
     placed.kept = slots_.kept();
     placed.most_kept = most_kept_;
+    placed.least_added = least_added_;
     auto const each_replica = [this](auto const& visit) {
       std::vector<std::size_t> row;
       for (std::size_t gpu = 0; gpu < slots_.gpus(); ++gpu) {
@@ -487,6 +797,7 @@ class placement_search {
   work_budget& left_;
   replica_slots slots_;
   std::size_t most_kept_ = 0;
+  std::size_t least_added_ = 0;
 };
 
 }  // namespace detail
@@ -503,7 +814,8 @@ struct expert_rules {
   /// of it at most, that is returned which keeps most of them.
   jagged<rank_id, expert_id> const* now = nullptr;
   ratio tolerance = {1, 100};
-  bool uneven = false;     ///< shares of an expert may differ, as those of share_experts() do
+  bool uneven = false;      ///< shares of an expert may differ, as those of share_experts() do
+  std::int64_t shared = 0;  ///< work that any GPU takes, as that of experts of all tokens
   std::uint64_t work = 0;  ///< slots that the search looks at; 0: 2^11 for each slot, at least 2^19
 };
 
@@ -511,22 +823,24 @@ struct expert_rules {
 /// least: numbers and places together.
 ///
 ///     place_experts(loads, slots)            // slots[g]: replicas that fit GPU g
+///     place_experts(batch, slots, {.now = &homes, .uneven = true})  // copies for one batch
 ///
-/// The load of an expert is split evenly over its replicas, or as is best with `uneven`. A slot may
+/// The load of an expert is split evenly over its replicas, or as is best with `uneven`: then, with
+/// `now`, as few replicas as are found to be enough are added to those that there are. A slot may
 /// stay empty: where its neighbour is full, a replica in it would only take from where there is room.
 ///
 /// Shapes      loads[experts], slots[gpus].
 /// Units       loads: any, as tokens of the last steps.
 /// Ensures     (1) those of expert_placement; GPU g has at most slots[g] replicas
-///             (2) no placement has a makespan below lower_bound: the mean load of the GPUs that have
-///                 slots, or the least that the largest share of an expert can be
+///             (2) no placement has a makespan below lower_bound: the mean load, with what is shared,
+///                 of the GPUs that have slots, or the least that the largest share of an expert can be
 ///             (3) the same on every machine: nothing depends on time
 /// Errors      infeasible: there are fewer slots than experts, more replicas of an expert asked for
 ///             than GPUs have slots, or replicas that do not fit, and the sentence has the numbers,
 ///             or, with most_nodes, that the search for their places gave up; out_of_range: a load
 ///             is negative, loads add up to 2^61 or more, or an array has another size. Position is
 ///             that of the expert, GPU or entry.
-/// Complexity  O(slots log gpus + work), and for given replicas O(experts (experts + gpus log gpus)),
+/// Complexity  O(slots log gpus + work), for copies about 100 tries of O(copies x slots), for given replicas O(experts (experts + gpus log gpus)),
 ///             and at most the usual work where most_nodes makes it search; experts x gpus bytes.
 /// Source      starts as DeepSeek's EPLB does, "Expert Parallelism Load Balancer", 2025: replicas for
 ///             the largest share, the largest share to the GPU of the least load.
@@ -534,19 +848,38 @@ struct expert_rules {
                                                             std::span<std::uint32_t const> slots,
                                                             expert_rules const& rules = {})
 {
-  detail::expert_problem problem{loads, slots, rules.replicas, rules.nodes, rules.most_nodes};
+  detail::expert_problem problem{loads,       slots, rules.replicas, rules.nodes, rules.most_nodes,
+                                 rules.shared};
   if (auto checked = problem.check(); !checked) { return tl::unexpected(checked.error()); }
   if (rules.tolerance.numerator < 0 || rules.tolerance.denominator <= 0) {
     return fail(error_code::out_of_range, 0, "the tolerance is ", rules.tolerance.numerator, "/",
                 rules.tolerance.denominator, "; give a fraction of at least 0");
   }
   problem.prepare();
+  // The placement with the best shares for it.
+  auto const with_shares = [&](expert_placement placed) -> result<expert_placement> {
+    if (rules.uneven) {
+      auto const shares = share_experts(loads, placed.gpus, slots.size());
+      if (!shares) { return tl::unexpected(shares.error()); }
+      placed.makespan = shares->makespan;
+    }
+    placed.makespan = std::max(placed.makespan, problem.mean());
+    return placed;
+  };
   detail::work_budget left(rules.work != 0 ? rules.work : problem.usual_work());
+  bool const is_free = rules.uneven && rules.replicas.empty() && rules.most_nodes == 0;
+  std::optional<expert_placement> copied;
+  if (is_free && rules.now != nullptr && problem.has_parts()) {
+    detail::placement_search search(problem, left);
+    bool const is_least = search.copy(*rules.now, rules.tolerance);
+    auto placed = with_shares(search.placement());
+    if (!placed || is_least) { return placed; }
+    copied = std::move(*placed);
+  }
   detail::placement_search search(problem, left);
   detail::work_budget dealing(problem.usual_work());
-  bool const is_free = rules.replicas.empty() && rules.most_nodes == 0 && rules.now == nullptr;
   bool const has_places =
-      (rules.uneven && is_free && search.fill_to_mean()) || search.place(dealing);
+      (is_free && rules.now == nullptr && search.fill_to_mean()) || search.place(dealing);
   if (detail::cancel_scope::is_cancelled()) { return detail::cancelled(); }
   if (!has_places) {
     auto const where = detail::concat(detail::counted(problem.places, "slot"), " on ",
@@ -565,11 +898,12 @@ struct expert_rules {
   }
   if (rules.now != nullptr) { search.keep(*rules.now, rules.tolerance); }
   if (detail::cancel_scope::is_cancelled()) { return detail::cancelled(); }
-  expert_placement placed = search.placement();
-  if (rules.uneven) {
-    auto const shares = share_experts(loads, placed.gpus, slots.size());
-    if (!shares) { return tl::unexpected(shares.error()); }
-    placed.makespan = shares->makespan;
+  auto placed = with_shares(search.placement());
+  // Replicas are only moved where that makes the busiest GPU's load less by more than the tolerance.
+  if (placed && copied &&
+      problem.scaled(copied->makespan) <=
+          problem.above(problem.scaled(placed->makespan), rules.tolerance)) {
+    return *std::move(copied);
   }
   return placed;
 }

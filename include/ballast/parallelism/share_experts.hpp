@@ -20,8 +20,9 @@ struct expert_id : basic_id<expert_id> {
 struct expert_placement : certified<ratio> {
   jagged<rank_id, expert_id> experts;
   jagged<expert_id, rank_id> gpus;
-  std::size_t kept = 0;       ///< replicas that were on their GPU before
-  std::size_t most_kept = 0;  ///< no placement within the tolerance keeps more
+  std::size_t kept = 0;         ///< replicas that were on their GPU before
+  std::size_t most_kept = 0;    ///< no placement within the tolerance keeps more
+  std::size_t least_added = 0;  ///< none that keeps all, within the tolerance, adds fewer replicas
 
   /// One word that differs where any place does.
   [[nodiscard]] std::uint64_t digest() const noexcept

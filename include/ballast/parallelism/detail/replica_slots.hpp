@@ -47,6 +47,10 @@ class replica_slots {
   [[nodiscard]] std::size_t experts() const noexcept { return expert_loads_.size(); }
   [[nodiscard]] std::size_t gpus() const noexcept { return load_.size(); }
   [[nodiscard]] std::size_t slots() const noexcept { return at_.size(); }
+  [[nodiscard]] std::size_t filled() const
+  {
+    return at_.size() - static_cast<std::size_t>(std::count(at_.begin(), at_.end(), none));
+  }
   [[nodiscard]] std::size_t first_slot(std::size_t gpu) const { return first_[gpu]; }
   [[nodiscard]] std::size_t gpu_of(std::size_t slot) const { return gpu_of_[slot]; }
   [[nodiscard]] std::size_t expert_at(std::size_t slot) const { return at_[slot]; }
@@ -292,6 +296,7 @@ struct expert_problem {
   std::span<std::uint32_t const> replicas;
   std::span<std::uint32_t const> nodes;
   std::size_t most_nodes;
+  std::int64_t shared = 0;  ///< that any GPU takes
 
   std::size_t places = 0;         ///< slots of all GPUs
   std::size_t hosts = 0;          ///< GPUs with slots
@@ -311,6 +316,10 @@ struct expert_problem {
                       " is negative or brings the sum to 2^61; correct it or use a coarser unit");
       }
       total += loads[expert];
+    }
+    if (shared < 0 || shared >= most_total - total) {
+      return refuse(loads.size(), "the shared work ", shared,
+                    " is negative or brings the sum to 2^61; correct it or use a coarser unit");
     }
     for (std::uint32_t const of_gpu : slots) {
       places += of_gpu;
@@ -351,11 +360,30 @@ struct expert_problem {
     if (scale >= of_many) { scale -= scale % of_many; }
     std::vector<std::size_t> counts(replicas.begin(), replicas.end());
     if (counts.empty()) { counts = even_shares(loads, places, most_replicas, {}); }
-    lower_bound = {total, static_cast<std::int64_t>(hosts)};
+    lower_bound = mean();
     for (std::size_t expert = 0; expert < loads.size(); ++expert) {
       lower_bound =
           std::max(lower_bound, ratio{loads[expert], static_cast<std::int64_t>(counts[expert])});
     }
+  }
+
+  [[nodiscard]] ratio mean() const
+  {
+    return {total + shared, static_cast<std::int64_t>(hosts == 0 ? 1 : hosts)};
+  }
+
+  /// Whether loads times GPUs, which shares are parts of, are small enough.
+  [[nodiscard]] bool has_parts() const
+  {
+    return hosts > 0 && total + shared < most_total / static_cast<std::int64_t>(hosts);
+  }
+
+  /// A load of the search, and more by the tolerance: at most twice.
+  [[nodiscard]] static std::int64_t above(std::int64_t load, ratio tolerance)
+  {
+    uint128 const more = static_cast<uint128>(load) * static_cast<uint128>(tolerance.numerator) /
+                         static_cast<uint128>(tolerance.denominator);
+    return load + static_cast<std::int64_t>(std::min(more, static_cast<uint128>(load)));
   }
 
   /// The load of a fraction in the units of the search, where shares were rounded up.
