@@ -5,6 +5,7 @@
 // layout. Assumed: times by formulas, other traces than the paper's data. Not shown: GPUs, measured
 // profiles, hours of training.
 
+#include "common/baselines/orchestrations.hpp"  // defines: baselines::homogeneous
 #include "common/dflop_models.hpp"
 #include "common/dflop_training.hpp"  // defines: dflop_training::{small_problem, taken, ...}
 #include "common/listed.hpp"
@@ -58,11 +59,13 @@ struct ablation {
 };
 
 // [dflop]
-// 3.3, the optimizer: the layouts with the shortest simulated steps, each module its own.
-std::vector<model_layout> searched_layouts(layout_problem const& problem,
-                                           std::span<tokens const> batches)
+// 3.3, the optimizer: the layouts with the shortest simulated steps, each module its own; with
+// limits, those of a baseline.
+std::vector<model_layout> searched(layout_problem const& problem, std::span<tokens const> batches,
+                                   layout_limits const& limits, sample_dealing dealing)
 {
-  auto const found = search_layouts(problem, batches, {.best = tried}).value();
+  layout_search_options const asked{.best = tried, .limits = limits, .dealing = dealing};
+  auto const found = search_layouts(problem, batches, asked).value();
   std::vector<model_layout> all;
   for (auto const& [layout, simulated] : found.layouts) { all.push_back(layout); }
   return all;
@@ -91,7 +94,7 @@ training train(layout_problem const& problem, model_layout const& layout,
 
 // 5.3.2: the best of layouts for each way of filling microbatches, chosen on some batches and
 // reported on others.
-ablation best_of(layout_problem const& problem, std::span<model_layout const> layouts,
+ablation best_of(layout_problem const& problem, layout_limits const& limits,
                  std::span<tokens const> chosen_on, std::span<tokens const> reported_on)
 {
   auto const simulate = [&](model_layout const& layout, sample_dealing dealing) {
@@ -99,17 +102,17 @@ ablation best_of(layout_problem const& problem, std::span<model_layout const> la
     return static_cast<double>(step) * 1e-12;
   };
   auto const as_read = sample_dealing::as_drawn;
-  auto const slow = rank_by_simulation(problem, layouts, chosen_on, as_read).value().at(0).layout;
-  auto const dealt = rank_by_simulation(problem, layouts, chosen_on).value();
-  model_layout best = dealt[0].layout;
+  auto const slow = searched(problem, chosen_on, limits, as_read).at(0);
+  auto const dealt = searched(problem, chosen_on, limits, sample_dealing::longest_first);
+  model_layout best = dealt[0];
   double least = 1e9;
-  for (auto const& [layout, simulated] : std::span(dealt).first(std::min(tried, dealt.size()))) {
+  for (model_layout const& layout : dealt) {
     double const now = train(problem, layout, chosen_on).step;
     if (now < least) { best = layout; }
     least = std::min(least, now);
   }
   return {{slow, simulate(slow, as_read)},
-          {dealt[0].layout, simulate(dealt[0].layout, sample_dealing::longest_first)},
+          {dealt[0], simulate(dealt[0], sample_dealing::longest_first)},
           train(problem, best, reported_on),
           simulate(best, as_read)};
 }
@@ -177,9 +180,8 @@ comparison compare(dflop_model const& model, std::uint32_t gpus)
   problem.global_batch = batch;
   problem.kinds[0].gpus = gpus;
   problem.kinds[0].memory_bytes = 80'000'000'000;
-  auto const searched = searched_layouts(problem, of(first));
-  comparison all{best_of(problem, homogeneous_layouts(problem), of(first), of(second)),
-                 best_of(problem, searched, of(first), of(second))};
+  comparison all{best_of(problem, baselines::homogeneous(), of(first), of(second)),
+                 best_of(problem, {}, of(first), of(second))};
   auto const last = of(second).last(std::size_t{2} * batch);
   auto const& slow = all.homogeneous.as_read.layout;
   layout_pipeline const pipeline(problem, slow);

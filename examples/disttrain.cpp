@@ -569,7 +569,8 @@ int main(int argc, char** argv)
     model_job const job(sequences, model_times{});
     layout_problem const problem = job.problem();
     auto const found = orchestrate(problem).value().layout;
-    auto const one_for_all = orchestrate(problem, {}, baselines::monolithic()).value().layout;
+    auto const one_for_all =
+        orchestrate(problem, {}, {.limits = baselines::monolithic()}).value().layout;
     for (std::size_t unit = 0; unit < found.modules.size(); ++unit) {
       auto const& own = found.modules[unit];
       std::printf("%s: %u GPUs, tp %u, pp %u, dp %u\n", problem.modules[unit].name.c_str(),

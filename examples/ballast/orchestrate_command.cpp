@@ -99,11 +99,14 @@ outcome<orchestrate_run> run_orchestrate(orchestrate_options const& options)
     return run;
   }
   run.evaluated = found->evaluated;
-  add_baseline(run, "homogeneous",
-               ballast::orchestrate(run.problem, {}, baselines::homogeneous(asked)));
+  auto const limited = [&](ballast::layout_limits const& limits) {
+    auto options_of_baseline = asked;
+    options_of_baseline.limits = limits;
+    return ballast::orchestrate(run.problem, {}, options_of_baseline);
+  };
+  add_baseline(run, "homogeneous", limited(baselines::homogeneous()));
   add_baseline(run, "by_flops", baselines::by_flops{}(run.problem, asked));
-  add_baseline(run, "monolithic",
-               ballast::orchestrate(run.problem, {}, baselines::monolithic(asked)));
+  add_baseline(run, "monolithic", limited(baselines::monolithic()));
   std::ranges::sort(run.layouts, {}, [](policy_layout const& each) {
     return std::pair(each.layout.step, std::string_view(each.policy));
   });

@@ -26,7 +26,6 @@ using namespace ballast;
 using namespace model_inputs;
 
 inline constexpr std::uint32_t batch = 512;
-inline constexpr std::size_t most = 200;   // layouts that are simulated
 inline constexpr tokens longest = 16'384;  // of a sample in the LLM; what is longer is cut
 
 // Items and tokens of samples, 65 : 60 : 60 of three kinds, in random order.
@@ -45,31 +44,6 @@ inline std::vector<tokens> draw_mix(std::array<std::vector<input_shape>, 3> cons
     sizes.insert(sizes.end(), {items, std::min(length, longest)});
   }
   return sizes;
-}
-
-// The layouts of an encoder and an LLM with one tp and one dp, each with its best number of
-// microbatches, best first: all of them are priced.
-inline std::vector<model_layout> homogeneous_layouts(layout_problem const& problem)
-{
-  std::vector<model_layout> all;
-  for (std::uint32_t tp = 1; tp <= problem.kinds[0].gpus_per_node; tp *= 2) {
-    for (std::uint32_t dp = 1; dp * tp * 2 <= problem.kinds[0].gpus; dp *= 2) {
-      std::uint32_t const stages = problem.kinds[0].gpus / (tp * dp);
-      for (std::uint32_t first = 1; first < stages; ++first) {
-        std::array<module_layout, 2> const modules{{{tp, first, dp}, {tp, stages - first, dp}}};
-        model_layout best;
-        for (std::uint32_t count = problem.global_batch / dp; count > 0; --count) {
-          auto priced = price_layout(problem, modules, count);
-          if (!priced) { break; }  // with fewer microbatches they are larger, and fit no better
-          if (best.modules.empty() || priced->step <= best.step) { best = std::move(*priced); }
-        }
-        if (!best.modules.empty()) { all.push_back(std::move(best)); }
-      }
-    }
-  }
-  std::sort(all.begin(), all.end(), [](auto const& a, auto const& b) { return a.step < b.step; });
-  all.resize(std::min(all.size(), most));
-  return all;
 }
 
 /// Rows of one image, of several and of a video, as they are in their files.

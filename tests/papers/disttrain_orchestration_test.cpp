@@ -75,10 +75,10 @@ struct measured {
 };
 
 /// What is found for the job, or by shares of FLOP.
-measured measure(disttrain_job const& job, ballast::orchestrate_options options = {},
+measured measure(disttrain_job const& job, ballast::layout_limits const& limits = {},
                  bool is_by_flops = false)
 {
-  options.llm = 1;
+  ballast::orchestrate_options const options{.llm = 1, .limits = limits};
   auto const found = is_by_flops ? baselines::by_flops{}(job.problem, options)
                                  : orchestrate(job.problem, {}, options);
   EXPECT_TRUE(found) << found.error().message;
@@ -102,7 +102,7 @@ measured measure(disttrain_job const& job, ballast::orchestrate_options options 
   return of;
 }
 
-ballast::orchestrate_options megatron_of(published_model const& model)
+ballast::layout_limits megatron_of(published_model const& model)
 {
   return baselines::monolithic({.group = 8, .pp = model.megatron_stages});
 }
@@ -215,13 +215,13 @@ TEST(DistTrainOrchestration, IsFasterWhereModulesAreFrozen)  // Figures 18 and 1
   for (frozen_setting const& each : settings) {
     std::printf("| %s |", each.name);
     for (published_model const& model : published_models) {
-      auto const frozen = [&](std::uint32_t batch, ballast::orchestrate_options const& options) {
+      auto const frozen = [&](std::uint32_t batch, ballast::layout_limits const& limits) {
         disttrain_job job({.llm = model.llm, .latent = model.latent}, 96, batch);
         for (std::size_t module = 0; module < 3; ++module) {
           job.roles[module].is_trained = module == each.trained;
           job.roles[module].is_input_trained = module > 0;
         }
-        return measure(job, options);
+        return measure(job, limits);
       };
       auto const best = frozen(model.small_batch, {});
       auto const megatron = frozen(model.small_megatron_batch, megatron_of(model));

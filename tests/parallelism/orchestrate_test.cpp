@@ -53,9 +53,9 @@ TEST(Orchestrate, FindsWhatTryingAllFinds)  // Ensures (1) (3)
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     random_job job(random, trial % 4 == 0 ? 48 : 16, trial % 3 == 0 ? 24 : 8, trial % 3 == 1);
     auto const found = expect_best(job, job.options);
-    job.options.has_one_group = true;
+    job.options.limits.has_one_group = true;
     expect_best(job, job.options);
-    job.options.has_one_stage = true;
+    job.options.limits.has_one_stage = true;
     expect_best(job, job.options);
     if (!found) { continue; }
     ++feasible;
@@ -114,12 +114,13 @@ TEST(Orchestrate, LeavesGpusUnusedThatDoNotHelp)
   EXPECT_EQ(found.layout.step, 30 + 120);
   EXPECT_EQ(found.simulated, 30 + 120);
   EXPECT_GT(found.evaluated, 10U);
-  auto const one = orchestrate(job.problem, {}, {.has_one_group = true}).value();
+  auto const one = orchestrate(job.problem, {}, {.limits = {.has_one_group = true}}).value();
   EXPECT_EQ(one.layout.modules[0].dp, one.layout.modules[1].dp);
   EXPECT_GE(one.layout.step, found.layout.step);
-  auto const old = orchestrate(job.problem, {},
-                               {.has_one_group = true, .has_one_stage = true, .group = 1, .pp = 3})
-                       .value();
+  auto const old =
+      orchestrate(job.problem, {},
+                  {.limits = {.has_one_group = true, .has_one_stage = true, .group = 1, .pp = 3}})
+          .value();
   EXPECT_THAT(old.layout.modules, ElementsAre(module_layout{1, 1, 6}, module_layout{1, 3, 6}));
 }
 
@@ -221,7 +222,8 @@ TEST(Orchestrate, SaysWhichDegreeCannotBe)
   EXPECT_THAT(refusal(job.problem).message,
               HasSubstr("module llm was measured at no parallel degree whose GPUs divide the 3 "));
   job.problem.kinds[0].gpus_per_node = 8;
-  for (orchestrate_options const& asked : {orchestrate_options{.pp = 7}, {.group = 4}}) {
+  for (orchestrate_options const& asked :
+       {orchestrate_options{.limits = {.pp = 7}}, {.limits = {.group = 4}}}) {
     EXPECT_THAT(refusal(job.problem, asked).message,
                 HasSubstr("layouts fit, and none is as asked: dp divides the 12 microbatches"));
   }

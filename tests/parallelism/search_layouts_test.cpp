@@ -19,20 +19,42 @@ using testing::HasSubstr;
 
 constexpr std::uint64_t memory_of_gpu = std::uint64_t{1} << 30;
 
+bool is_within(ballast::model_layout const& layout, layout_problem const& problem,
+               ballast::layout_limits const& limits)
+{
+  auto const& llm = layout.modules.back();
+  auto kinds = layout.kinds;
+  kinds.resize(layout.modules.size(), 0);
+  for (std::size_t module = 0; module < problem.modules.size(); ++module) {
+    auto const& own = layout.modules[module];
+    bool const is_llm = module + 1 == problem.modules.size();
+    bool const is_alike = own.group() == llm.group() && own.dp == llm.dp;
+    if ((limits.has_one_group && !is_alike) || (limits.has_one_stage && !is_llm && own.pp > 1) ||
+        (limits.group != 0 && own.group() != limits.group) ||
+        (limits.pp != 0 && is_llm && own.pp != limits.pp) ||
+        (limits.most_gpus && own.gpus() > limits.most_gpus(kinds)[module])) {
+      return false;
+    }
+  }
+  return true;
+}
+
 /// Every layout with every number of microbatches, simulated task by task; of each layout the best,
 /// the best first.
 std::vector<simulated_layout> all_simulated(layout_problem const& problem,
                                             std::span<tokens const> batches,
-                                            std::vector<std::uint32_t> const& virtual_stages = {})
+                                            layout_search_options const& asked = {})
 {
-  auto all = ballast_test::all_layouts(problem, true, virtual_stages);
+  auto all = ballast_test::all_layouts(problem, true, asked.virtual_stages);
   std::erase_if(all, [&](ballast::model_layout& layout) {
-    std::uint64_t const bytes = ballast::dealt_memory(problem, layout, batches).value();
+    if (!is_within(layout, problem, asked.limits)) { return true; }
+    std::uint64_t const bytes =
+        ballast::dealt_memory(problem, layout, batches, asked.dealing).value();
     layout.memory_bytes = std::max(layout.memory_bytes, bytes);
     return bytes > problem.kinds[0].memory_bytes;
   });
   std::vector<simulated_layout> best;
-  auto const ranked = ballast::rank_by_simulation(problem, all, batches).value();
+  auto const ranked = ballast::rank_by_simulation(problem, all, batches, asked.dealing).value();
   for (simulated_layout const& each : ranked) {
     bool const is_new = std::ranges::none_of(best, [&](simulated_layout const& other) {
       return other.layout.modules == each.layout.modules && other.layout.kinds == each.layout.kinds;
@@ -45,11 +67,11 @@ std::vector<simulated_layout> all_simulated(layout_problem const& problem,
 /// Compares a search with all layouts; returns whether there was one.
 bool expect_best_of_all(layout_problem const& problem, std::span<tokens const> batches,
                         std::size_t best, std::string const& where,
-                        std::vector<std::uint32_t> const& virtual_stages = {})
+                        layout_search_options asked = {})
 {
-  auto expected = all_simulated(problem, batches, virtual_stages);
-  auto const found =
-      search_layouts(problem, batches, {.best = best, .virtual_stages = virtual_stages});
+  asked.best = best;
+  auto expected = all_simulated(problem, batches, asked);
+  auto const found = search_layouts(problem, batches, asked);
   if (expected.empty()) {
     EXPECT_FALSE(found) << where;
     EXPECT_EQ(found.error().code, error_code::infeasible) << where;
@@ -120,6 +142,36 @@ TEST(SearchLayouts, FindsWhatSimulatingAllLayoutsFinds)  // Ensures (1) (2)
     feasible += expect_best_of_all(drawn.problem, drawn.batches, best, std::to_string(trial));
   }
   EXPECT_GE(feasible, trials / 4);
+  EXPECT_LT(feasible, trials);
+}
+
+TEST(SearchLayouts, FindsTheBestWithinLimitsAndAsDrawn)  // Ensures (1) (2)
+{
+  ballast::random_source random(31);
+  int feasible = 0;
+  int const trials = ballast_test::trials_of(60);
+  for (int trial = 0; trial < trials; ++trial) {
+    std::size_t const modules = 1 + random.below(3);
+    drawn_problem drawn(random, modules, modules == 3 ? 10 : 16, modules == 3 ? 8 : 16, false);
+    drawn.problem.may_leave_gpus = random.below(2) == 0;
+    layout_search_options asked;
+    asked.limits.has_one_group = random.below(2) == 0;
+    asked.limits.has_one_stage = random.below(3) == 0;
+    if (random.below(4) == 0) {
+      asked.limits.group = static_cast<std::uint32_t>(1 + random.below(2));
+    }
+    if (random.below(4) == 0) { asked.limits.pp = static_cast<std::uint32_t>(1 + random.below(3)); }
+    if (random.below(4) == 0) {
+      std::uint64_t const most = 1 + random.below(10);
+      asked.limits.most_gpus = [most](std::vector<std::size_t> const& kinds) {
+        return std::vector<std::uint64_t>(kinds.size(), most);
+      };
+    }
+    if (random.below(2) == 0) { asked.dealing = ballast::sample_dealing::as_drawn; }
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    feasible += expect_best_of_all(drawn.problem, drawn.batches, 3, std::to_string(trial), asked);
+  }
+  EXPECT_GE(feasible, trials / 6);
   EXPECT_LT(feasible, trials);
 }
 
@@ -231,7 +283,8 @@ TEST(SearchLayouts, FindsTheBestNumberOfVirtualStages)  // Ensures (1) (2)
     drawn.problem.kinds[0].memory_bytes = memory_of_gpu * 4;
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     std::vector<std::uint32_t> const asked{2, 4};
-    if (!expect_best_of_all(drawn.problem, drawn.batches, 5, std::to_string(trial), asked)) {
+    if (!expect_best_of_all(drawn.problem, drawn.batches, 5, std::to_string(trial),
+                            {.virtual_stages = asked})) {
       continue;
     }
     ++feasible;
@@ -263,7 +316,8 @@ TEST(SearchLayouts, FindsTheBestLayoutOfUnequalLayers)  // Ensures (1) (2)
       module = ballast::cut_layers(module, costs).value();
     }
     SCOPED_TRACE(testing::Message() << "trial " << trial);
-    if (!expect_best_of_all(drawn.problem, drawn.batches, 5, std::to_string(trial), {2})) {
+    if (!expect_best_of_all(drawn.problem, drawn.batches, 5, std::to_string(trial),
+                            {.virtual_stages = {2}})) {
       continue;
     }
     ++feasible;

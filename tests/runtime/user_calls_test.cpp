@@ -363,11 +363,12 @@ std::vector<plain_call> plain_calls()
       {"orchestrate: most_gpus", afresh([] {
          ballast_test::small_job const job;
          return ballast::orchestrate(job.problem, {},
-                                     {.most_gpus =
-                                          [](std::vector<std::size_t> const& kinds) {
-                                            users_code();
-                                            return std::vector<std::uint64_t>(kinds.size(), 8);
-                                          }})
+                                     {.limits = {.most_gpus =
+                                                     [](std::vector<std::size_t> const& kinds) {
+                                                       users_code();
+                                                       return std::vector<std::uint64_t>(
+                                                           kinds.size(), 8);
+                                                     }}})
              .value()
              .layout.step;
        })},

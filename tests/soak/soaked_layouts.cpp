@@ -84,8 +84,8 @@ void add_orchestration(std::vector<soaked_planner>& planners, std::string const&
   planners.push_back(
       {"orchestrate/" + name, [=](ballast::random_source& random) {
          ballast_test::random_job job(random, 10, 6, random.below(3) == 0);
-         job.options.has_one_group = has_one_group;
-         job.options.has_one_stage = has_one_stage;
+         job.options.limits.has_one_group = has_one_group;
+         job.options.limits.has_one_stage = has_one_stage;
          bool const is_extreme = random.below(10) == 0;
          if (is_extreme) {
            auto& module = job.model.modules[random.below(job.model.modules.size())];

@@ -190,10 +190,10 @@ class all_orchestrations {
             std::uint32_t const vpp = pp == 1 ? 1 : problem_.roles[module].virtual_stages;
             if (vpp > 1 && of.layers % (pp * vpp) != 0) { continue; }
             for (std::uint32_t dp = 1; group * pp * dp <= kind.gpus && dp <= parts; ++dp) {
-              bool const bound = is_llm || options_.has_one_group;
+              bool const bound = is_llm || options_.limits.has_one_group;
               if (parts % dp != 0 || kind.gpus_per_node % group != 0 || (bound && dp != llm_dp) ||
                   (is_last && std::uint64_t{dp} * microbatches > problem_.global_batch) ||
-                  (!is_llm && options_.has_one_stage && pp > 1)) {
+                  (!is_llm && options_.limits.has_one_stage && pp > 1)) {
                 continue;
               }
               prices[module].push_back(orchestrations::price_of(problem_, module, kinds[module],
@@ -213,7 +213,7 @@ class all_orchestrations {
         for (price const& each : prices[module]) {
           std::uint64_t& left = free[kinds[module]];
           std::uint64_t const gpus = each.layout.gpus();
-          if (gpus > left || (options_.has_one_group && module > 0 &&
+          if (gpus > left || (options_.limits.has_one_group && module > 0 &&
                               each.layout.group() != chosen[0]->layout.group())) {
             continue;
           }

@@ -7,22 +7,19 @@
 namespace baselines {
 
 /// All modules have groups of as many GPUs and one dp, each with stages of its own.
-[[nodiscard]] inline ballast::orchestrate_options homogeneous(
-    ballast::orchestrate_options options = {})
+[[nodiscard]] inline ballast::layout_limits homogeneous()
 {
-  options.has_one_group = true;
-  return options;
+  return {.has_one_group = true};
 }
 
 /// All modules have groups of as many GPUs and one dp, and modules other than the LLM are one stage
 /// each: the first and the last stages of the LLM's pipelines.
 ///
 /// Source      Megatron-LM, as Z. Zhang et al., "DistTrain", SIGCOMM 2025, compare with it.
-[[nodiscard]] inline ballast::orchestrate_options monolithic(
-    ballast::orchestrate_options options = {})
+[[nodiscard]] inline ballast::layout_limits monolithic(ballast::layout_limits limits = {})
 {
-  options.has_one_group = options.has_one_stage = true;
-  return options;
+  limits.has_one_group = limits.has_one_stage = true;
+  return limits;
 }
 
 /// The best layout in which the modules share the GPUs of their kind in proportion to the FLOP that
@@ -70,7 +67,7 @@ class by_flops {
       for (auto& each : work) { each = (each + 1) >> 1; }
     }
     auto const with_more = [&](std::uint64_t more) {
-      options.most_gpus = [&problem, &work, more](std::vector<std::size_t> const& kinds) {
+      options.limits.most_gpus = [&problem, &work, more](std::vector<std::size_t> const& kinds) {
         auto shares = shares_of(problem, kinds, work);
         for (std::uint64_t& gpus : shares) { gpus += more; }
         return shares;
@@ -86,7 +83,7 @@ class by_flops {
     }
     found = with_more(enough);
     if (!found) {  // which says why
-      options.most_gpus = nullptr;
+      options.limits.most_gpus = nullptr;
       return ballast::orchestrate(problem, {}, options);
     }
     while (enough - too_few > 1) {

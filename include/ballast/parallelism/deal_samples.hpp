@@ -9,24 +9,32 @@
 
 namespace ballast::inline v0 {
 
+/// How the samples of a batch come to microbatches and replicas.
+enum class sample_dealing : std::uint8_t {
+  longest_first,  ///< the heaviest first, each to where least is
+  as_drawn        ///< the batch is cut, in its order, into parts of as many samples
+};
+
 namespace detail {
 
-/// Deals the samples of one batch to microbatches, groups and replicas, longest first.
+/// Deals the samples of one batch to microbatches, groups and replicas.
 ///
-/// A sample weighs its share of the batch's FLOP in each module, so that modules count alike. The
-/// heaviest goes first, to the microbatch, of the few least full ones, that is least full with it.
-/// Microbatches come in turns, the fullest first: of the equally many of a turn the fullest goes to
+/// Longest first: a sample weighs its share of the batch's FLOP in each module, so that modules count
+/// alike. The heaviest goes first, to the microbatch, of the few least full ones, that is least full
+/// with it. Microbatches come in turns, the fullest first: of the equally many of a turn the fullest goes to
 /// the group that has had least.
 ///
 /// Complexity  O(samples (modules + log samples)) to build.
 class sample_dealer {
  public:
-  sample_dealer(assigned_job const& problem, std::span<tokens const> batch)
+  sample_dealer(assigned_job const& problem, std::span<tokens const> batch, sample_dealing dealing)
       : modules_(problem.modules.size()),
         samples_(batch.size() / modules_),
+        dealing_(dealing),
         weights_(batch.size(), 1),  // so that a sample of no work is a sample
         by_module_(modules_)
   {
+    if (dealing == sample_dealing::as_drawn) { return; }
     for (std::size_t module = 0; module < modules_; ++module) {
       flop_polynomial const flops = problem.modules[module].flops;
       auto const work_of = [&](std::size_t sample) {
@@ -65,6 +73,14 @@ class sample_dealer {
                                                 std::uint32_t groups) const
   {
     std::size_t const bins = std::size_t{microbatches} * groups;
+    if (dealing_ == sample_dealing::as_drawn) {
+      std::vector<std::uint32_t> turns(samples_);
+      for (std::size_t turn = 0; turn < bins; ++turn) {
+        auto const [begin, end] = drawn(turn, bins);
+        std::fill(turns.begin() + begin, turns.begin() + end, static_cast<std::uint32_t>(turn));
+      }
+      return turns;
+    }
     std::vector<std::uint64_t> loads(bins * modules_, 0);
     std::vector<std::uint32_t> bin_of(samples_);
     std::vector<entry> least;  // the few least full
@@ -121,6 +137,21 @@ class sample_dealer {
       }
       return;
     }
+    if (dealing_ == sample_dealing::as_drawn) {
+      std::size_t const all = std::size_t{microbatches} * groups;
+      for (std::size_t turn = 0; turn < all; ++turn) {
+        auto const [begin, end] = drawn(turn, all);
+        std::size_t replica = 0;
+        for (auto sample = begin; sample < end; ++sample) {
+          while (sample - begin >= (end - begin) * static_cast<std::ptrdiff_t>(replica + 1) /
+                                       static_cast<std::ptrdiff_t>(replicas)) {
+            ++replica;
+          }
+          found(turn, replica, static_cast<std::size_t>(sample));
+        }
+      }
+      return;
+    }
     std::vector<std::uint32_t> end_of(std::size_t{microbatches} * groups + 1, 0);
     for (std::uint32_t const turn : turns) { ++end_of[turn + 1]; }
     std::partial_sum(end_of.begin(), end_of.end(), end_of.begin());
@@ -163,6 +194,14 @@ class sample_dealer {
 
     friend auto operator<=>(entry const&, entry const&) = default;
   };
+
+  /// The samples of a part of the batch, of so many, in its order.
+  [[nodiscard]] std::pair<std::ptrdiff_t, std::ptrdiff_t> drawn(std::size_t part,
+                                                                std::size_t parts) const
+  {
+    return {static_cast<std::ptrdiff_t>(samples_ * part / parts),
+            static_cast<std::ptrdiff_t>(samples_ * (part + 1) / parts)};
+  }
 
   [[nodiscard]] std::uint64_t weight(std::size_t sample, std::size_t module) const
   {
@@ -219,6 +258,7 @@ class sample_dealer {
 
   std::size_t modules_;
   std::size_t samples_;
+  sample_dealing dealing_;
   std::vector<std::uint64_t> weights_;  // samples x modules, 2^32 in all
   std::vector<std::uint32_t> heaviest_first_;
   std::vector<std::vector<std::uint32_t>> by_module_;  // samples, the heaviest first
@@ -233,23 +273,24 @@ struct dealt_samples {
   std::vector<jagged<std::size_t, sample_id>> modules;
 };
 
-/// Deals a batch to microbatches, groups and replicas of a layout, longest first: a sample weighs
-/// its share of the batch's FLOP in each module. It is what `search_layouts` and `simulate_layout`
-/// take a scheduler to do; the scheduler of `schedule_layout` does it with more time.
+/// Deals a batch to microbatches, groups and replicas of a layout. Longest first, a sample weighs its
+/// share of the batch's FLOP in each module: it is what `search_layouts` and `simulate_layout` take a
+/// scheduler to do; the scheduler of `schedule_layout` does it with more time.
 ///
 /// Shapes      batch[samples x modules]. The groups are those of layout_pipeline.
 /// Expects     price_layout accepts the layout, and no size is above longest_sample or negative.
 /// Ensures     (1) every sample is in one row of every module, in the same microbatch and group
 ///             (2) every microbatch of every group has a sample, of as many samples as there are
 ///                 microbatches and groups
-///             (3) the heaviest samples first, each to the microbatch, of the 16 that are least
+///             (3) longest first: the heaviest samples first, each to the microbatch, of the 16 that are least
 ///                 full, which is least full with it; the fullest microbatches come first
 /// Complexity  O(modules (samples log samples + rows)).
 [[nodiscard]] inline dealt_samples deal_samples(layout_problem const& problem,
                                                 model_layout const& layout,
-                                                std::span<tokens const> batch)
+                                                std::span<tokens const> batch,
+                                                sample_dealing dealing = {})
 {
-  detail::sample_dealer const dealer(detail::assigned_job(problem, layout), batch);
+  detail::sample_dealer const dealer(detail::assigned_job(problem, layout), batch, dealing);
   dealt_samples dealt{layout_pipeline(problem, layout).groups(), {}};
   auto const turns = dealer.deal(layout.microbatches, dealt.groups);
   for (std::size_t module = 0; module < problem.modules.size(); ++module) {

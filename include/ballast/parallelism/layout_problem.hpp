@@ -4,6 +4,7 @@
 #include <ballast/core.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 
+#include <functional>
 #include <memory>
 
 namespace ballast::inline v0 {
@@ -90,7 +91,24 @@ struct layout_problem {
   }
 };
 
+/// Which layouts are looked at only: all, unless something is asked for. A baseline is the search
+/// for layouts with some of these.
+struct layout_limits {
+  bool has_one_group = false;  ///< all modules have groups of as many GPUs, and the same dp
+  bool has_one_stage = false;  ///< modules other than the LLM have one stage
+  std::uint32_t group = 0;     ///< GPUs of a group, of all modules; 0: any
+  std::uint32_t pp = 0;        ///< of the LLM; 0: any
+  /// Of each module, where modules get GPUs of these kinds; none: all of its kind.
+  std::function<std::vector<std::uint64_t>(std::vector<std::size_t> const& kinds)> most_gpus{};
+};
+
 namespace detail {
+
+/// The stages that a module has to have; 0: any.
+[[nodiscard]] inline std::uint32_t wanted_stages(layout_limits const& limits, bool is_llm) noexcept
+{
+  return is_llm ? limits.pp : limits.has_one_stage ? 1 : 0;
+}
 
 /// The kinds of GPUs that a module may get, increasing.
 [[nodiscard]] inline std::vector<std::size_t> kinds_of(layout_problem const& problem,

@@ -4,21 +4,13 @@
 #include <ballast/core.hpp>
 #include <ballast/parallelism/simulate_layout.hpp>
 
-#include <functional>
-
 namespace ballast::inline v0 {
 
-/// How `orchestrate` cuts the batch, and which layouts it looks at: all, unless something is asked
-/// for.
+/// How `orchestrate` cuts the batch, and which layouts it looks at.
 struct orchestrate_options {
   std::optional<std::size_t> llm{};  ///< which module is the LLM; none: the last
   std::uint32_t microbatch = 1;      ///< samples of a microbatch of one replica of the LLM
-  bool has_one_group = false;        ///< all modules have groups of as many GPUs, and the same dp
-  bool has_one_stage = false;        ///< modules other than the LLM have one stage
-  std::uint32_t group = 0;           ///< GPUs of a group, of all modules; 0: any
-  std::uint32_t pp = 0;              ///< of the LLM; 0: any
-  /// Of each module, where modules get GPUs of these kinds; none: all of its kind.
-  std::function<std::vector<std::uint64_t>(std::vector<std::size_t> const& kinds)> most_gpus{};
+  layout_limits limits{};
 };
 
 /// The best layout by DistTrain's estimate, what it takes in the simulator, and how many layouts of
@@ -75,7 +67,7 @@ namespace detail {
 ///             4.
 ///
 ///     auto const found = orchestrate(problem);  // tp, pp, dp of every module
-///     auto const alike = orchestrate(problem, {}, {.has_one_group = true});
+///     auto const alike = orchestrate(problem, {}, {.limits = {.has_one_group = true}});
 [[nodiscard]] inline result<orchestration> orchestrate(layout_problem const& problem,
                                                        std::span<tokens const> batches = {},
                                                        orchestrate_options const& options = {})

@@ -39,6 +39,8 @@ struct layout_search_options {
   /// Numbers of virtual stages that each stage of the last module may have, beside 1, where that
   /// has several stages and all of them equally many layers; increasing, from 2.
   std::vector<std::uint32_t> virtual_stages{};
+  layout_limits limits{};    ///< the LLM is the last module
+  sample_dealing dealing{};  ///< with which steps are simulated
   /// What it may compute, in tasks that are simulated or bounded: the most likely layouts come
   /// first. 2^30 take about two seconds; `until_proven` takes what a proof takes.
   std::uint64_t most_work = std::uint64_t{1} << 30;
@@ -58,7 +60,7 @@ namespace detail {
 
 /// Finds the layouts with the shortest steps in simulation: degree, pp and dp of every module, the
 /// number of microbatches and, where asked for, of virtual stages, of all that price_layout accepts
-/// and that hold the batches, as dealt_memory has it. A layout's memory_bytes are the larger of
+/// and that hold the batches, as dealt_memory has it, within the limits that are given. A layout's memory_bytes are the larger of
 /// both.
 ///
 /// Shapes      batches[n x global_batch x modules], as simulate_layout takes them; n >= 1.

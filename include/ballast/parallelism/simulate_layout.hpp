@@ -153,12 +153,6 @@ namespace detail {
 
 }  // namespace detail
 
-/// How the samples of a batch come to microbatches and replicas.
-enum class sample_dealing : std::uint8_t {
-  longest_first,  ///< as deal_samples deals them, and as `search_layouts` has it
-  as_drawn        ///< the batch is cut, in its order, into parts of as many samples
-};
-
 namespace detail {
 
 /// Refuses sizes that are no batches of a problem.
@@ -187,14 +181,9 @@ namespace detail {
                                                                  sample_dealing dealing)
 {
   layout_pipeline const pipeline(problem, layout);
+  dealt_samples const dealt = deal_samples(problem, layout, batch, dealing);
   std::vector<pipeline_times> times;
-  if (dealing == sample_dealing::as_drawn) {
-    for (std::uint32_t group = 0; group < pipeline.groups(); ++group) {
-      times.push_back(pipeline.times(batch, group));
-    }
-    return times;
-  }
-  dealt_samples const dealt = deal_samples(problem, layout, batch);
+  times.reserve(pipeline.groups());
   for (std::uint32_t group = 0; group < pipeline.groups(); ++group) {
     times.push_back(pipeline.times_of(batch, [&](std::size_t module, std::size_t replica,
                                                  std::size_t microbatch) {
@@ -299,8 +288,8 @@ namespace detail {
   return ranked;
 }
 
-/// What the GPU that holds most of a layout needs for batches of real samples, dealt longest first
-/// as deal_samples deals them. `search_layouts` returns layouts that hold these and the
+/// What the GPU that holds most of a layout needs for batches of real samples, as deal_samples deals
+/// them. `search_layouts` returns layouts that hold these and the
 /// microbatches that the problem draws, which are what price_layout knows.
 ///
 /// Shapes      batches[n x global_batch x modules]; n >= 1.
@@ -312,7 +301,8 @@ namespace detail {
 /// Complexity  O(n modules (samples log samples + microbatches)).
 [[nodiscard]] inline result<std::uint64_t> dealt_memory(layout_problem const& problem,
                                                         model_layout const& layout,
-                                                        std::span<tokens const> batches)
+                                                        std::span<tokens const> batches,
+                                                        sample_dealing dealing = {})
 {
   auto const priced = price_layout(problem, detail::span_of(layout.modules), layout.microbatches,
                                    layout.virtual_stages, detail::span_of(layout.kinds));
@@ -325,7 +315,7 @@ namespace detail {
   std::vector<std::vector<tokens>> sizes(modules);  // of all microbatches of all replicas
   for (std::size_t first = 0; first < batches.size(); first += of_batch) {
     auto const batch = batches.subspan(first, of_batch);
-    dealt_samples const dealt = deal_samples(problem, layout, batch);
+    dealt_samples const dealt = deal_samples(problem, layout, batch, dealing);
     for (std::size_t module = 0; module < modules; ++module) {
       for (std::size_t row = 0; row < dealt.modules[module].size(); ++row) {
         tokens size = 0;

@@ -98,7 +98,8 @@ TEST(StepBounds, AreNeverAboveTheSimulatedStepAndTheRecurrenceIsIt)
     ballast::detail::assigned_job const job(problem, layout);
     ballast::detail::dealt_times times(job, batch);
     ballast::detail::stage_memory memory(job);
-    ballast::detail::layout_enumeration const all(job, times, memory);
+    ballast::layout_limits const limits;
+    ballast::detail::layout_enumeration const all(job, times, memory, limits);
     ballast::time_units const any = all.bound_of(chosen);
     EXPECT_LE(all.least_step(), any);
     EXPECT_LE(any, *simulated);

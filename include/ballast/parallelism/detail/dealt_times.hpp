@@ -49,7 +49,8 @@ class dealt_times {
  public:
   /// Expects     batches[n x global_batch x modules], which outlive it as the problem does; the problem's sizes are not
   ///             used.
-  dealt_times(assigned_job const& problem, std::span<tokens const> batches)
+  dealt_times(assigned_job const& problem, std::span<tokens const> batches,
+              sample_dealing dealing = {})
       : problem_(problem),
         modules_(problem_.modules),
         batches_(batches),
@@ -57,7 +58,7 @@ class dealt_times {
   {
     std::size_t const of_batch = batch_ * modules_.size();
     for (std::size_t batch = 0; batch < batches.size() / of_batch; ++batch) {
-      dealers_.emplace_back(problem, batches.subspan(batch * of_batch, of_batch));
+      dealers_.emplace_back(problem, batches.subspan(batch * of_batch, of_batch), dealing);
     }
     for (module_profile const& module : modules_) {
       first_degree_.push_back(alone_.size());
@@ -174,7 +175,7 @@ class dealt_times {
         at->second.push_back(dealer.deal(cut.microbatches, cut.groups));
       }
       cells_ += batches() * batch_;
-      work_ += dealing * batches() * batch_;
+      work_ += deal_work * batches() * batch_;
     }
     return at->second;
   }
@@ -197,7 +198,7 @@ class dealt_times {
     received_.resize(feeders.size() * cells);
     std::size_t const sending = made.sent.size() + feeders.size() * made.whole.size();
     cells_ += 2 * made.whole.size() + sending;
-    work_ += made.whole.size() + sending + dealing * batches() * batch_;
+    work_ += made.whole.size() + sending + deal_work * batches() * batch_;
     bool const takes_largest = problem_.memory_quantile == ratio{1};
     all_sizes_.clear();
     std::size_t const of_microbatch = std::size_t{cut.groups} * cut.replicas;
@@ -268,7 +269,7 @@ class dealt_times {
     made.is_too_long = made.is_too_long || all > most_together;
   }
 
-  static constexpr std::uint64_t dealing = 40;  // as much work as so many cells
+  static constexpr std::uint64_t deal_work = 40;  // as much work as so many cells
 
   assigned_job const& problem_;
   std::span<module_profile const> modules_;

@@ -120,8 +120,12 @@ class stage_choices {
 class layout_enumeration {
  public:
   /// Expects     all outlive it.
-  layout_enumeration(assigned_job const& problem, dealt_times& times, stage_memory& memory)
+  layout_enumeration(assigned_job const& problem, dealt_times& times, stage_memory& memory,
+                     layout_limits const& limits)
       : problem_(problem),
+        limits_(limits),
+        most_gpus_(limits.most_gpus ? limits.most_gpus(problem.assigned)
+                                    : std::vector<std::uint64_t>()),
         batches_(times.batches()),
         choices_(problem, memory),
         work_(problem.modules.size()),
@@ -263,10 +267,26 @@ class layout_enumeration {
     bool const is_last = end == problem_.modules.size();
     std::uint64_t& left = left_[problem_.assigned[module]];
     std::uint32_t const layers = problem_.modules[module].layers;
+    std::uint32_t const wanted = wanted_stages(limits_, is_last);
+    // Of all modules, where they have one group and dp.
+    std::uint32_t const group =
+        limits_.has_one_group && !is_last ? chosen_.back().layout.group() : 0;
+    std::uint32_t const same_dp = group == 0 ? 0 : chosen_.back().layout.dp;
     bool const is_shared = problem_.state.is_optimizer_shared;
     for (stage_choice const& choice : choices_.of(module)) {
+      bool const has_group = (group == 0 || choice.group == group) &&
+                             (limits_.group == 0 || choice.group == limits_.group);
+      if (!has_group) { continue; }
       auto const place_with = [&](std::uint32_t pp, std::uint64_t least_replicas,
                                   std::uint64_t most_replicas) {
+        if (wanted != 0 && pp != wanted) { return true; }
+        if (same_dp != 0) {
+          least_replicas = std::max<std::uint64_t>(least_replicas, same_dp);
+          most_replicas = std::min<std::uint64_t>(most_replicas, same_dp);
+        }
+        if (!most_gpus_.empty()) {
+          most_replicas = std::min(most_replicas, most_gpus_[module] / choice.group / pp);
+        }
         std::uint64_t const held = pp + (is_last ? 0 : held_[problem_.fed_by(module)]);
         held_[module] = held;
         std::uint64_t parts = choice.least_parts[pp];
@@ -325,6 +345,8 @@ class layout_enumeration {
   }
 
   assigned_job const& problem_;
+  layout_limits const& limits_;
+  std::vector<std::uint64_t> most_gpus_;  // of each module; none: all
   std::size_t batches_;
   stage_choices choices_;
   std::vector<std::vector<degree_work>> work_;  // of each module and degree

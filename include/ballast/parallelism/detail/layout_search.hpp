@@ -34,9 +34,9 @@ class layout_search {
                 layout_search_options const& options, work_budget& budget, layout_ranking& ranking)
       : problem_(problem),
         profiles_(problem_.modules),
-        times_(problem, batches),
+        times_(problem, batches, options.dealing),
         bounds_(problem, times_),
-        all_(problem, times_, prices.memory),
+        all_(problem, times_, prices.memory, options.limits),
         prices_(prices),
         modules_(problem.modules.size()),
         options_(options),
@@ -338,6 +338,7 @@ struct bounded_kinds {
 /// have to be used; the least bound first.
 [[nodiscard]] inline std::vector<bounded_kinds> assignments_of(layout_problem const& problem,
                                                                std::span<tokens const> batches,
+                                                               layout_limits const& limits,
                                                                price_list& list)
 {
   std::vector<bounded_kinds> all;
@@ -351,7 +352,7 @@ struct bounded_kinds {
   for (bounded_kinds& each : all) {
     assigned_job const job(problem, span_of(each.kinds));
     dealt_times times(job, batches);
-    each.bound = layout_enumeration(job, times, list.memory).least_step();
+    each.bound = layout_enumeration(job, times, list.memory, limits).least_step();
   }
   std::sort(all.begin(), all.end(), [](bounded_kinds const& a, bounded_kinds const& b) {
     return precedes(a.bound, b.bound, a.kinds, b.kinds);
@@ -367,7 +368,7 @@ inline result<layout_ranking> find_layouts(layout_problem const& problem,
     return tl::unexpected(checked.error());
   }
   price_list list(problem);
-  auto const assignments = assignments_of(problem, batches, list);
+  auto const assignments = assignments_of(problem, batches, options.limits, list);
   if (assignments.empty()) {
     return fail(error_code::infeasible, 0,
                 "there are more kinds of GPUs than modules that may get "
@@ -403,6 +404,10 @@ inline result<layout_ranking> find_layouts(layout_problem const& problem,
   if (ranking.layouts.empty() && has_overrun) {
     return fail(error_code::infeasible, 0, "no layout that was tried holds the microbatches into ",
                 "which the batches are dealt; use more GPUs or larger ones");
+  }
+  if (ranking.layouts.empty() && ranking.listed == 0) {
+    return fail(error_code::infeasible, 0,
+                "layouts fit, and none within the limits that are given; ", "ask for less");
   }
   if (ranking.layouts.empty()) {
     bool const sends = std::any_of(problem.kinds.begin(), problem.kinds.end(),

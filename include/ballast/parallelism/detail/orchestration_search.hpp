@@ -294,7 +294,7 @@ class assignment_bounds {
   assignment_bounds(layout_problem const& problem, price_list& prices, orchestrate_options asked)
       : modules_(problem.modules.size())
   {
-    asked.most_gpus = nullptr;  // no bound needs them
+    asked.limits.most_gpus = nullptr;  // no bound needs them
     for (std::size_t kind = 0; kind < problem.kinds.size(); ++kind) {
       unit_options const options(problem, prices, std::vector<std::size_t>(modules_, kind), asked);
       for (unit_case const& of : options.cases()) {

@@ -35,7 +35,7 @@ class unit_options {
                std::vector<std::size_t> const& kinds, orchestrate_options asked)
       : job_(problem, span_of(kinds)), prices_(prices), asked_(std::move(asked))
   {
-    if (asked_.most_gpus) { most_gpus_ = asked_.most_gpus(kinds); }
+    if (asked_.limits.most_gpus) { most_gpus_ = asked_.limits.most_gpus(kinds); }
     for (std::size_t module = 0; module < problem.modules.size(); ++module) {
       stages_.push_back(stages_of(module));
     }
@@ -52,7 +52,7 @@ class unit_options {
   [[nodiscard]] bool has_degree(std::size_t kind, parallel_degree const& degree) const noexcept
   {
     return job_.kinds[kind].gpus_per_node % degree.gpus() == 0 &&
-           (asked_.group == 0 || asked_.group == degree.gpus());
+           (asked_.limits.group == 0 || asked_.limits.group == degree.gpus());
   }
 
   /// Ordered by dp, then by the groups of the LLM.
@@ -60,7 +60,7 @@ class unit_options {
   {
     std::vector<unit_case> all;
     for (std::uint32_t const dp : replicas_) {
-      if (!asked_.has_one_group) {
+      if (!asked_.limits.has_one_group) {
         all.push_back({dp});
         continue;
       }
@@ -87,7 +87,7 @@ class unit_options {
   template <class Visit>
   void each(std::size_t module, unit_case const& of, Visit visit) const
   {
-    bool const is_bound = module == llm() || asked_.has_one_group;
+    bool const is_bound = module == llm() || asked_.limits.has_one_group;
     bool const is_last = module + 1 == job_.modules.size();
     auto const& degrees = job_.modules[module].degrees;
     std::uint32_t const samples = of.llm_dp * asked_.microbatch;
@@ -220,7 +220,7 @@ class unit_options {
   /// GPUs, and no less of time and memory.
   [[nodiscard]] std::vector<std::uint32_t> stages_of(std::size_t module) const
   {
-    std::uint32_t const wanted = module == llm() ? asked_.pp : asked_.has_one_stage ? 1 : 0;
+    std::uint32_t const wanted = wanted_stages(asked_.limits, module == llm());
     std::vector<std::uint32_t> stages;
     if (wanted != 0) {
       if (has_stages(module, wanted)) { stages.push_back(wanted); }
