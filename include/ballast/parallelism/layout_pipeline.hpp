@@ -174,15 +174,16 @@ class layout_pipeline {
   /// take time.
   [[nodiscard]] result<stage_graph> stages() const { return graph_.graph(); }
 
-  /// 1F1B of one group, interleaved where stages have virtual ones.
+  /// The schedule of one group: 1F1B, interleaved where stages have virtual ones, or what another
+  /// policy makes of its stages.
   ///
   /// Errors      those of stage_graph::make and compiled_schedule::make.
-  [[nodiscard]] result<compiled_schedule> schedule() const
+  template <schedule_policy Schedule = interleaved_one_forward_one_backward>
+  [[nodiscard]] result<compiled_schedule> schedule(Schedule const& policy = {}) const
   {
     auto const all = stages();
     if (!all) { return tl::unexpected(all.error()); }
-    return compiled_schedule::make(*all, interleaved_one_forward_one_backward{},
-                                   layout_.microbatches);
+    return compiled_schedule::make(*all, policy, layout_.microbatches);
   }
 
   /// How long the stages of one group take for its part of a batch. Shapes: batch[samples x

@@ -15,7 +15,8 @@ struct layout_ranking {
   std::vector<simulated_layout> layouts;  ///< best first
   /// No layout that fits has a shorter simulated step, with any number of microbatches.
   time_units lower_bound = 0;
-  /// No step of the best layout is shorter, however samples are dealt and microbatches ordered.
+  /// No step of the best layout is shorter, however samples are dealt and microbatches ordered: the
+  /// work of each module is shared by its replicas.
   time_units any_dealing = 0;
   bool is_proven = false;       ///< whether `layouts` are the best of all
   bool is_out_of_work = false;  ///< whether most_work has ended the search
@@ -41,6 +42,12 @@ struct layout_search_options {
   std::vector<std::uint32_t> virtual_stages{};
   layout_limits limits{};    ///< the LLM is the last module
   sample_dealing dealing{};  ///< with which steps are simulated
+  /// What a batch takes with a layout in the end, such as scheduled_steps() says; an error leaves the
+  /// layout out. None: what simulate_layout says.
+  std::function<result<time_units>(model_layout const&, std::span<tokens const> batch)> step{};
+  /// How many pairs of a layout and its numbers it is asked about for the first batch: those of the
+  /// shortest steps as dealt. For each further batch the better half of them is left.
+  std::size_t most_steps = 32;
   /// What it may compute, in tasks that are simulated or bounded: the most likely layouts come
   /// first. 2^30 take about two seconds; `until_proven` takes what a proof takes.
   std::uint64_t most_work = std::uint64_t{1} << 30;
@@ -58,7 +65,8 @@ namespace detail {
 
 }  // namespace detail
 
-/// Finds the layouts with the shortest steps in simulation: degree, pp and dp of every module, the
+/// Finds the layouts with the shortest steps in simulation, as samples are dealt or, where `step` is
+/// given, as the scheduler that will run deals and orders them: degree, pp and dp of every module, the
 /// number of microbatches and, where asked for, of virtual stages, of all that price_layout accepts
 /// and that hold the batches, as dealt_memory has it, within the limits that are given. A layout's memory_bytes are the larger of
 /// both.
@@ -66,7 +74,9 @@ namespace detail {
 /// Shapes      batches[n x global_batch x modules], as simulate_layout takes them; n >= 1.
 /// Ensures     (1) where is_proven: the `best` of all layouts, each with its best number of
 ///                 microbatches and virtual stages, by the steps of simulate_layout; where not, no
-///                 layout has a step below lower_bound
+///                 layout has a step below lower_bound. With options.step, steps are what it
+///                 says, lower_bound holds for all dealings and orders, and only a step that is as
+///                 short is proven
 ///             (2) ordered by simulated step, then by price, then by the numbers of the modules,
 ///                 then of microbatches, then of virtual stages
 ///             (3) the same on every machine
@@ -74,7 +84,8 @@ namespace detail {
 ///             more than most_gpus, best is 0, or virtual stages are not increasing from 2; infeasible: no layout fits.
 ///             Then `position` is the module that was measured at no degree that can be used, or
 ///             that lacks memory in the layout that comes closest, and the sentence says how much.
-///             Or most_work ended before a layout was simulated.
+///             Or most_work ended before a layout was simulated; or that of options.step, where it
+///             refuses all layouts that it is asked about.
 /// Complexity  most_work at worst; docs/parallelism.md says what it takes for models of today.
 /// Source      the problem and its prices: H. An et al., "DFLOP: A Data-driven Framework for
 ///             Multimodal LLM Training Pipeline Optimization", arXiv:2603.25120, 2026, Algorithm 1

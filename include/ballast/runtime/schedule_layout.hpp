@@ -7,9 +7,10 @@
 
 namespace ballast::inline v0 {
 
-/// A scheduler of the steps of a layout: what search_layouts found, with 1F1B, interleaved
-/// where it has virtual stages. No microbatch holds
-/// more tokens of the last module than its GPUs have memory for.
+/// A scheduler of the steps of a layout: what search_layouts found, with 1F1B, interleaved where it
+/// has virtual stages, or another schedule, which keeps no more microbatches than that. No microbatch
+/// holds more tokens of the last module than its GPUs have memory for. `simulated_tasks` is what
+/// scheduler_setup has; none: its default.
 ///
 /// Transfers between modules are not in the times by which it orders microbatches; simulate_step
 /// has them.
@@ -20,9 +21,11 @@ namespace ballast::inline v0 {
 ///             next module's only, as three modules may; give numbers of replicas of which one
 ///             divides all.
 /// Complexity  O(sizes + tasks).
-template <std::size_t D, order_policy Order = local_search<>>
+template <std::size_t D, order_policy Order = local_search<>,
+          schedule_policy Schedule = interleaved_one_forward_one_backward>
 [[nodiscard]] result<microbatch_scheduler<D, layout_times<D>, Order>> schedule_layout(
-    layout_problem const& problem, model_layout const& layout, Order order = {})
+    layout_problem const& problem, model_layout const& layout, Order order = {},
+    Schedule const& policy = {}, std::optional<std::uint64_t> simulated_tasks = {})
 {
   if (problem.modules.size() != D) {
     return fail(error_code::out_of_range, 0, "a scheduler of ", detail::counted(D, "module"),
@@ -49,11 +52,12 @@ template <std::size_t D, order_policy Order = local_search<>>
     }
     modules.push_back({own.dp, pipeline.stage_costs(module)});
   }
-  auto schedule = pipeline.schedule();
+  auto schedule = pipeline.schedule(policy);
   if (!schedule) { return tl::unexpected(schedule.error()); }
+  scheduler_setup setup{*std::move(schedule), std::move(modules), pipeline.largest_microbatch()};
+  setup.simulated_tasks = simulated_tasks.value_or(setup.simulated_tasks);
   return microbatch_scheduler<D, layout_times<D>, Order>::make(
-      {*std::move(schedule), std::move(modules), pipeline.largest_microbatch()},
-      layout_times<D>(problem, layout), std::move(order));
+      std::move(setup), layout_times<D>(problem, layout), std::move(order));
 }
 
 /// What a scheduled step of a layout takes.
@@ -68,17 +72,18 @@ struct simulated_step {
 /// together pass the weights together, while a scheduler has one price for each.
 ///
 /// Shapes      sizes[samples x D], as they were scheduled.
-/// Expects     the step is of schedule_layout's scheduler for this problem and layout.
+/// Expects     the step is of schedule_layout's scheduler for this problem, layout and schedule.
 /// Errors      those of check_times: a stage takes above 2^53 ps.
 /// Complexity  O(sizes + tasks of all pipelines).
-template <std::size_t D>
+template <std::size_t D, schedule_policy Schedule = interleaved_one_forward_one_backward>
 [[nodiscard]] result<simulated_step> simulate_step(layout_problem const& problem,
                                                    model_layout const& layout,
                                                    scheduled_step<D> const& step,
-                                                   std::span<tokens const> sizes)
+                                                   std::span<tokens const> sizes,
+                                                   Schedule const& policy = {})
 {
   layout_pipeline const pipeline(problem, layout);
-  auto const schedule = pipeline.schedule();
+  auto const schedule = pipeline.schedule(policy);
   if (!schedule) { return tl::unexpected(schedule.error()); }
   std::vector<microbatch_id> order(layout.microbatches);
   for (std::size_t each = 0; each < order.size(); ++each) {
@@ -109,6 +114,34 @@ template <std::size_t D>
     }
   }
   return simulated;
+}
+
+/// What search_layouts asks as its options.step: how long a batch takes with a layout when
+/// schedule_layout's scheduler has dealt and ordered it. It is asked about many, so it simulates fewer
+/// tasks for each than a scheduler that runs.
+///
+/// Expects     the problem outlives what is returned.
+/// Ensures     (1) plans are those of step 0 with seed 0
+/// Errors      of what is returned: those of schedule_layout, of its scheduler and of simulate_step.
+///
+///     auto const found = search_layouts(problem, batches, {.step = scheduled_steps<2>(problem)});
+template <std::size_t D, order_policy Order = local_search<>,
+          schedule_policy Schedule = interleaved_one_forward_one_backward>
+[[nodiscard]] auto scheduled_steps(layout_problem const& problem, Order order = {},
+                                   Schedule policy = {}, std::uint64_t simulated_tasks = 500'000)
+{
+  return [&problem, order = std::move(order), policy = std::move(policy), simulated_tasks](
+             model_layout const& layout, std::span<tokens const> batch) -> result<time_units> {
+    auto scheduler = schedule_layout<D>(problem, layout, order, policy, simulated_tasks);
+    if (!scheduler) { return tl::unexpected(scheduler.error()); }
+    scheduled_step<D> step;
+    if (auto planned = (*scheduler)(step, batch, 0, 0, {}); !planned) {
+      return tl::unexpected(planned.error());
+    }
+    auto const simulated = simulate_step<D>(problem, layout, step, batch, policy);
+    if (!simulated) { return tl::unexpected(simulated.error()); }
+    return simulated->makespan;
+  };
 }
 
 }  // namespace ballast::inline v0

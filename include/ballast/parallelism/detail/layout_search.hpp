@@ -77,6 +77,9 @@ class layout_search {
     return all_.bound_of(chosen_of(problem_, layout));
   }
 
+  /// No step of any layout is shorter, however samples are dealt.
+  [[nodiscard]] time_units any_dealing() const { return layouts_.first_bound(all_.least_step()); }
+
   /// Whether batches, as they are dealt, did not fit with some layout that was tried.
   [[nodiscard]] bool has_overrun() const noexcept { return has_overrun_; }
 
@@ -263,7 +266,7 @@ class layout_search {
     ++ranking_.simulated;
     if (candidate_.layout.step == no_cost) { return; }
     auto const same = std::find_if(best_.begin(), best_.end(), [this](auto const& each) {
-      return each.layout.modules == candidate_.layout.modules &&
+      return !options_.step && each.layout.modules == candidate_.layout.modules &&
              each.layout.kinds == candidate_.layout.kinds;
     });
     if (same != best_.end()) {
@@ -360,13 +363,61 @@ struct bounded_kinds {
   return all;
 }
 
+/// Ranks pairs of a layout and its numbers by what options.step says of the batches: the better half
+/// of them is left after each batch. Returns the `best` layouts, each with its best numbers.
+[[nodiscard]] inline result<std::vector<simulated_layout>> rank_by_step(
+    std::vector<simulated_layout> pairs, std::span<tokens const> batches, std::size_t of_batch,
+    layout_search_options const& options)
+{
+  struct candidate {
+    simulated_layout pair;
+    uint128 all;  // of the batches so far
+  };
+  std::vector<candidate> left;
+  for (simulated_layout& each : pairs) { left.push_back({std::move(each), 0}); }
+  std::optional<error> refused;
+  std::size_t const count = batches.size() / of_batch;
+  for (std::size_t batch = 0; batch < count && !cancel_scope::is_cancelled(); ++batch) {
+    std::size_t kept = 0;
+    for (candidate& each : left) {
+      auto const step = options.step(each.pair.layout, batches.subspan(batch * of_batch, of_batch));
+      if (!step) {
+        refused = refused ? refused : step.error();
+        continue;
+      }
+      each.all += static_cast<uint128>(*step);
+      each.pair.simulated = static_cast<time_units>(divided_up(each.all, batch + 1));
+      if (&left[kept] != &each) { left[kept] = std::move(each); }
+      ++kept;
+    }
+    left.resize(kept);
+    std::sort(left.begin(), left.end(), [](candidate const& a, candidate const& b) {
+      return simulates_before(a.pair, b.pair);
+    });
+    std::size_t const half = std::max(options.best, (left.size() + 1) / 2);
+    if (batch + 1 < count) { left.resize(std::min(left.size(), half)); }
+  }
+  if (left.empty() && refused) { return tl::unexpected(*refused); }
+  std::vector<simulated_layout> best;
+  for (candidate& each : left) {
+    bool const is_new = std::none_of(best.begin(), best.end(), [&](auto const& other) {
+      return other.layout.modules == each.pair.layout.modules &&
+             other.layout.kinds == each.pair.layout.kinds;
+    });
+    if (is_new && best.size() < options.best) { best.push_back(std::move(each.pair)); }
+  }
+  return best;
+}
+
 inline result<layout_ranking> find_layouts(layout_problem const& problem,
                                            std::span<tokens const> batches,
-                                           layout_search_options const& options)
+                                           layout_search_options const& given)
 {
-  if (auto checked = check_search(problem, batches, options); !checked) {
+  if (auto checked = check_search(problem, batches, given); !checked) {
     return tl::unexpected(checked.error());
   }
+  layout_search_options options = given;
+  if (given.step) { options.best = std::max(given.best, given.most_steps); }
   price_list list(problem);
   auto const assignments = assignments_of(problem, batches, options.limits, list);
   if (assignments.empty()) {
@@ -379,6 +430,7 @@ inline result<layout_ranking> find_layouts(layout_problem const& problem,
   ranking.is_proven = true;
   ranking.lower_bound = no_cost;
   closest_layout closest(assignments.size());
+  time_units any_dealing = no_cost;  // of all layouts
   bool has_overrun = false;
   bool has_fitting = false;
   for (auto const& [bound, kinds] : assignments) {
@@ -389,6 +441,7 @@ inline result<layout_ranking> find_layouts(layout_problem const& problem,
     if (lacking.bytes != 0 && lacking.is_certain) { continue; }
     layout_search search(job, batches, prices, options, budget, ranking);
     search.run();
+    any_dealing = std::min(any_dealing, search.any_dealing());
     if (cancel_scope::is_cancelled()) { return cancelled(); }
     has_overrun = has_overrun || search.has_overrun();
     has_fitting = has_fitting || lacking.bytes == 0 || !ranking.layouts.empty();
@@ -417,6 +470,19 @@ inline result<layout_ranking> find_layouts(layout_problem const& problem,
                 sends ? "bandwidth, in bytes per second, and the " : "", "profile's units");
   }
   ranking.is_out_of_work = budget.spent() && !ranking.is_proven;
+  if (!given.step) { return ranking; }
+  std::size_t const of_batch = std::size_t{problem.global_batch} * problem.modules.size();
+  auto ranked = rank_by_step(std::move(ranking.layouts), batches, of_batch, given);
+  if (cancel_scope::is_cancelled()) { return cancelled(); }
+  if (!ranked) { return tl::unexpected(ranked.error()); }
+  ranking.layouts = *std::move(ranked);
+  simulated_layout const& best = ranking.layouts.front();
+  assigned_job const job(problem, best.layout);
+  dealt_times times(job, batches);
+  layout_enumeration const all(job, times, list.memory, given.limits);
+  ranking.any_dealing = all.bound_of(chosen_of(job, best.layout));
+  ranking.lower_bound = std::min(any_dealing, best.simulated);
+  ranking.is_proven = ranking.lower_bound == best.simulated;
   return ranking;
 }
 
