@@ -97,7 +97,7 @@ result<ballast_layouts> search(ballast_planner& planner, ballast_layout_problem 
 
   found_layouts all;
   for (auto const& [layout, simulated] : ranking->layouts) {
-    for (auto const& [tp, pp, dp, sp, ep] : layout.modules) {
+    for (auto const& [tp, pp, dp, sp, ep, is_sharded] : layout.modules) {
       all.modules.push_back({tp, pp, dp, sp, ep});
     }
     for (std::size_t module = 0; module < modules->size(); ++module) {

@@ -226,6 +226,47 @@ TEST(SearchLayouts, FindsTheBestKindsAndLeavesGpus)  // Ensures (1) (2)
   EXPECT_GE(frozen, trials / 10);
 }
 
+TEST(SearchLayouts, FindsWhichModulesShardTheirWeights)  // Ensures (1) (2)
+{
+  ballast::random_source random(31);
+  using ballast::weight_sharding;
+  std::array const asked{weight_sharding::whole, weight_sharding::sharded, weight_sharding::either,
+                         weight_sharding::either};
+  int feasible = 0;
+  int sharded = 0;
+  int whole = 0;
+  int const trials = ballast_test::is_sanitized ? 4 : ballast_test::trials_of(60);
+  for (int trial = 0; trial < trials; ++trial) {
+    std::size_t const modules = 1 + random.below(2);
+    drawn_problem drawn(random, modules, modules == 2 ? 8 : 12, 12, random.below(3) == 0);
+    std::vector<module_role> roles(modules);
+    for (std::size_t module = 0; module < modules; ++module) {
+      roles[module].is_trained = random.below(3) != 0;
+      roles[module].weights = asked[random.below(asked.size())];
+      bool const is_alike = drawn.model.modules[module].cuts.empty();
+      bool const may = is_alike && drawn.model.modules[module].layers > 1;
+      roles[module].virtual_stages = may && random.below(3) == 0 ? 2 : 1;
+    }
+    drawn.problem.roles = roles;
+    drawn.problem.state.is_optimizer_shared = random.below(2) == 0;
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    if (!expect_best_of_all(drawn.problem, drawn.batches, 5, std::to_string(trial), {2})) {
+      continue;
+    }
+    ++feasible;
+    auto const best = search_layouts(drawn.problem, drawn.batches)->layouts.front().layout;
+    for (std::size_t module = 0; module < modules; ++module) {
+      if (roles[module].weights != weight_sharding::either) { continue; }
+      ++(best.modules[module].is_sharded ? sharded : whole);
+    }
+  }
+  EXPECT_GE(feasible, trials / 4);
+  if (!ballast_test::is_sanitized) {
+    EXPECT_GT(sharded, 0);
+    EXPECT_GT(whole, 0);
+  }
+}
+
 TEST(SearchLayouts, FindsTheBestGroupsOfGpus)  // Ensures (1) (2)
 {
   ballast::random_source random(27);

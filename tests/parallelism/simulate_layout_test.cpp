@@ -238,7 +238,7 @@ double seconds_of(layout_problem const& problem, std::span<module_layout const> 
   double stages = 0;
   for (std::size_t module = 0; module < layout.size(); ++module) {
     auto const& profile = problem.modules[module];
-    auto const [tp, pp, dp, sp, ep] = layout[module];
+    auto const [tp, pp, dp, sp, ep, is_sharded] = layout[module];
     auto const& degree = *std::find_if(
         profile.degrees.begin(), profile.degrees.end(), [&own = layout[module]](auto const& each) {
           return each.tp == own.tp && each.sp == own.sp && each.ep == own.ep;
@@ -323,7 +323,7 @@ std::uint64_t held_in_simulation(ballast::layout_problem const& problem,
     std::vector<std::uint64_t> state;  // of each rank
     for (std::size_t microbatch = 0; microbatch < order.size(); ++microbatch) {
       for (std::size_t module = 0; module < modules; ++module) {
-        auto const [tp, pp, dp, sp, ep] = layout.modules[module];
+        auto const [tp, pp, dp, sp, ep, is_sharded] = layout.modules[module];
         auto const& profile = problem.modules[module];
         auto const& memory = profile.find({tp, sp, ep})->memory;
         std::size_t const replicas = dp / pipeline.groups();

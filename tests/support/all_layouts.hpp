@@ -80,9 +80,17 @@ inline std::vector<ballast::model_layout> all_layouts(
           if (parts > 1 && profile.layers % (pp * parts) != 0) { continue; }
           std::uint32_t const there = free;
           for (std::uint32_t dp = 1; group * pp * dp <= there; ++dp) {
-            chosen[module] = {degree, {of.tp, pp, dp, of.sp, of.ep}};
+            auto const asked = problem.roles.empty() ? ballast::weight_sharding::whole
+                                                     : problem.roles[module].weights;
             free = there - group * pp * dp;
-            place(module + 1);
+            if (asked != ballast::weight_sharding::sharded) {
+              chosen[module] = {degree, {of.tp, pp, dp, of.sp, of.ep, false}};
+              place(module + 1);
+            }
+            if (asked != ballast::weight_sharding::whole) {
+              chosen[module] = {degree, {of.tp, pp, dp, of.sp, of.ep, true}};
+              place(module + 1);
+            }
           }
           free = there;
         }

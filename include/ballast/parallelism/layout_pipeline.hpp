@@ -165,7 +165,12 @@ class layout_pipeline {
         layout_(layout),
         groups_(groups_of(layout)),
         graph_(replicated(problem_, layout, groups_))
-  {}
+  {
+    for (std::size_t module = 0; module < modules(); ++module) {
+      gathers_.push_back(
+          detail::gathers_of(problem_, module, degree_at(module), layout_.modules[module]));
+    }
+  }
 
   [[nodiscard]] std::uint32_t groups() const noexcept { return groups_; }
 
@@ -186,8 +191,8 @@ class layout_pipeline {
     return compiled_schedule::make(*all, policy, layout_.microbatches);
   }
 
-  /// How long the stages of one group take for its part of a batch. Shapes: batch[samples x
-  /// modules].
+  /// How long the stages of one group take for its part of a batch, as if it were alone. Shapes:
+  /// batch[samples x modules].
   [[nodiscard]] pipeline_times times(std::span<tokens const> batch, std::uint32_t group) const
   {
     std::size_t const samples = batch.size() / modules();
@@ -238,7 +243,36 @@ class layout_pipeline {
         }
       }
     }
+    wait_for_gathers({&times, 1});
     return times;
+  }
+
+  /// Has replicas that shard weights wait for each other, in all of the given groups: they gather
+  /// the same layers at the same time, so each takes as long for a microbatch as the slowest.
+  void wait_for_gathers(std::span<pipeline_times> groups) const
+  {
+    for (std::size_t module = 0; module < modules(); ++module) {
+      if (!layout_.modules[module].is_sharded) { continue; }
+      std::uint32_t const parts = graph_.modules()[module].parts();
+      for (std::uint32_t microbatch = 0; microbatch < layout_.microbatches; ++microbatch) {
+        for (std::uint32_t part = 0; part < parts; ++part) {
+          stage_time longest{};
+          auto const each = [&](auto const& visit) {
+            for (pipeline_times& times : groups) {
+              for (std::uint32_t replica = 0; replica < replicas(module); ++replica) {
+                visit(times[to_id<microbatch_id>(microbatch)]
+                           [graph_.stage_of(module, replica, part)]);
+              }
+            }
+          };
+          each([&longest](stage_time const& own) {
+            longest.forward = std::max(longest.forward, own.forward);
+            longest.backward = std::max(longest.backward, own.backward);
+          });
+          each([&longest](stage_time& own) { own = longest; });
+        }
+      }
+    }
   }
 
   /// When a step of one group is over, if no other group's is later: its pipeline has ended, and
@@ -270,12 +304,10 @@ class layout_pipeline {
     std::size_t const last = layout_.modules.size() - 1;
     module_layout const& own = layout_.modules[last];
     module_profile const& profile = problem_.modules[last];
-    auto const degree =
-        static_cast<std::size_t>(profile.find(degree_of(own)) - profile.degrees.data());
+    std::size_t const degree = degree_at(last);
     module_memory const& memory = profile.degrees[degree].memory;
     std::uint64_t const free =  // the layout fits
-        problem_.kind(last).memory_bytes -
-        detail::stage_memory(problem_).state(last, degree, own.pp, own.dp);
+        problem_.kind(last).memory_bytes - detail::stage_memory(problem_).state(last, degree, own);
     if (!problem_.has_backward(last)) { return memory.largest_size(1, free); }
     detail::joined_unit const unit{own.pp, layout_.virtual_stages, layout_.microbatches};
     return memory.largest_size(detail::stage_shares(profile, own.pp).most_layers(),
@@ -302,13 +334,20 @@ class layout_pipeline {
     module_layout const own = layout_.modules[module];
     module_profile const& profile = problem_.modules[module];
     detail::stage_shares const shares(profile, own.pp);
-    auto const degree = profile.find(degree_of(own)) - profile.degrees.data();
-    return detail::reducing_time(problem_, module, static_cast<std::size_t>(degree),
-                                 shares.layers_of(shares.kind_of(stage)), own.dp);
+    return detail::reducing_time(problem_, module, degree_at(module),
+                                 shares.layers_of(shares.kind_of(stage)), own);
   }
 
  private:
   [[nodiscard]] std::size_t modules() const noexcept { return layout_.modules.size(); }
+
+  /// Of a module, among those that were measured.
+  [[nodiscard]] std::size_t degree_at(std::size_t module) const
+  {
+    module_profile const& profile = problem_.modules[module];
+    auto const* const found = profile.find(degree_of(layout_.modules[module]));
+    return static_cast<std::size_t>(found - profile.degrees.data());
+  }
 
   /// Of a module in each group.
   [[nodiscard]] std::uint32_t replicas(std::size_t module) const noexcept
@@ -379,6 +418,7 @@ class layout_pipeline {
   {
     std::uint32_t const parts = graph_.modules()[module].parts();
     detail::stage_shares const shares = shares_of(module);
+    time = gathers_[module].beside(time, parts);
     for (std::uint32_t part = 0; part < parts; ++part) {
       time_units const share = shares.of(time, shares.kind_of(part));
       time_units const forward = detail::forward_of(share, problem_.passes[module]);
@@ -403,7 +443,8 @@ class layout_pipeline {
   detail::assigned_job problem_;
   model_layout layout_;
   std::uint32_t groups_;
-  detail::replica_graph graph_;  // of each group
+  detail::replica_graph graph_;                  // of each group
+  std::vector<detail::module_gathers> gathers_;  // of each module
 };
 
 /// How long a sample takes in the modules of a layout: the products with weights at the throughput

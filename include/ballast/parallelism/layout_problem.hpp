@@ -23,12 +23,17 @@ struct gpu_kind {
   friend bool operator==(gpu_kind const&, gpu_kind const&) = default;
 };
 
+/// Whether the replicas of a module each hold its weights, gradients and optimiser, or shard them
+/// and gather the weights of each layer when they compute it (FSDP, ZeRO-3).
+enum class weight_sharding : std::uint8_t { whole, sharded, either };
+
 /// What a step does with a module, and which GPUs it may get.
 struct module_role {
   bool is_trained = true;            ///< false: its weights are frozen
   bool is_input_trained = false;     ///< a projector between it and the modules before is trained
   std::vector<std::size_t> kinds{};  ///< of GPUs that it may get, increasing; none: any
   std::uint32_t virtual_stages = 1;  ///< of each of its stages, where it has several
+  weight_sharding weights = weight_sharding::whole;
 
   friend bool operator==(module_role const&, module_role const&) = default;
 };
@@ -361,6 +366,14 @@ struct assigned_job : layout_problem {
   [[nodiscard]] std::uint32_t virtual_stages(std::size_t module, std::uint32_t pp) const noexcept
   {
     return roles.empty() || pp == 1 ? 1 : roles[module].virtual_stages;
+  }
+  /// How its replicas may hold the weights of a module: whole (false) first.
+  [[nodiscard]] std::span<bool const> shardings(std::size_t module) const noexcept
+  {
+    static constexpr std::array<bool, 2> all{false, true};
+    auto const asked = roles.empty() ? weight_sharding::whole : roles[module].weights;
+    return std::span<bool const>(all).subspan(asked == weight_sharding::sharded ? 1 : 0,
+                                              asked == weight_sharding::either ? 2 : 1);
   }
   /// Whether a module is the first, in the order of the pipeline, that gets GPUs of its kind.
   [[nodiscard]] bool is_first_of_kind(std::size_t module) const noexcept

@@ -12,13 +12,16 @@ namespace ballast::inline v0 {
 /// How one module is spread over GPUs: dp replicas, each a pipeline of pp stages, each of a group
 /// of tp x sp x ep GPUs that compute a microbatch together (parallel_degree).
 ///
-/// Ensures     (1) ordered by tp, then pp, then dp, then sp, then ep
+/// Ensures     (1) ordered by tp, then pp, then dp, then sp, then ep, whole weights first
 struct module_layout {
   std::uint32_t tp = 1;
   std::uint32_t pp = 1;
   std::uint32_t dp = 1;
   std::uint32_t sp = 1;
   std::uint32_t ep = 1;
+  /// Whether replicas shard weights, gradients and optimiser (FSDP, ZeRO-3), and gather each layer's
+  /// weights when they compute it.
+  bool is_sharded = false;
 
   /// Of a stage of one replica.
   [[nodiscard]] constexpr std::uint32_t group() const noexcept { return tp * sp * ep; }
@@ -32,10 +35,11 @@ struct module_layout {
   friend std::strong_ordering operator<=>(module_layout const&, module_layout const&) = default;
 };
 
-/// "tp 4 pp 2 dp 8", or "tp 4 sp 2 pp 2 dp 8".
+/// "tp 4 pp 2 dp 8", or "tp 4 sp 2 pp 2 dp 8 sharded".
 [[nodiscard]] inline std::string text_of(module_layout const& layout)
 {
-  return detail::concat(text_of(degree_of(layout)), " pp ", layout.pp, " dp ", layout.dp);
+  return detail::concat(text_of(degree_of(layout)), " pp ", layout.pp, " dp ", layout.dp,
+                        layout.is_sharded ? " sharded" : "");
 }
 
 /// A layout of a whole model, and what a step then takes.
@@ -128,9 +132,9 @@ namespace detail {
 
 /// A layout of so many stages and replicas at a degree.
 [[nodiscard]] constexpr module_layout layout_at(parallel_degree const& degree, std::uint32_t pp,
-                                                std::uint32_t dp) noexcept
+                                                std::uint32_t dp, bool is_sharded = false) noexcept
 {
-  return {degree.tp, pp, dp, degree.sp, degree.ep};
+  return {degree.tp, pp, dp, degree.sp, degree.ep, is_sharded};
 }
 
 /// The quotient, rounded up; by >= 1.

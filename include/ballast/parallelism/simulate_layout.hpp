@@ -17,6 +17,8 @@ namespace ballast::inline v0 {
 /// and, with a bandwidth, what transfers between modules and the all-reduce of gradients add to a
 /// step of equal microbatches (docs/parallelism.md),
 ///
+/// a module whose weights are sharded takes what its gathers do not hide (docs/parallelism.md),
+///
 /// where d are the stages from the module's first to the pipeline's last, or N if these are fewer,
 /// the shape is that of the B / (N dp) samples, rounded up, and layers / pp are rounded up. Where
 /// each stage of the last module has virtual ones, d is what interleaved 1F1B keeps; the price of a
@@ -25,7 +27,8 @@ namespace ballast::inline v0 {
 /// Ensures     (1) whole picoseconds and bytes, the same on every machine
 /// Errors      those of check_layout_problem; infeasible, position of the module: its degree was not
 ///             measured or its group does not divide the GPUs of a node, or it has more stages than layers,
-///             or, the last one, virtual stages that do not divide its layers, or on one stage; or
+///             or, the last one, virtual stages that do not divide its layers, or on one stage; or its
+///             role does not have weights sharded, or whole; or
 ///             with position 0: another number of modules or of GPUs than the problem has,
 ///             groups of GPUs that do not all lie inside nodes, no microbatch or more than the
 ///             last module's replicas have samples, more memory than a GPU has, or a step of 2^63
@@ -77,6 +80,13 @@ namespace ballast::inline v0 {
                          "; give a measured one that divides the ",
                          detail::counted(per_node, "GPU"), " of a node");
       return refuse(module, why);
+    }
+    auto const shardings = job.shardings(module);
+    if (std::find(shardings.begin(), shardings.end(), layout.is_sharded) == shardings.end()) {
+      return refuse(module, detail::concat("module ", profile.name, " is to have ",
+                                           layout.is_sharded ? "whole" : "sharded",
+                                           " weights, and the layout has others; give what its "
+                                           "role says"));
     }
     if (layout.pp == 0 || layout.pp > profile.layers || layout.dp == 0) {
       return refuse(module, detail::concat("module ", profile.name, " of ",
@@ -191,6 +201,7 @@ namespace detail {
       return dealt.modules[module][(microbatch * pipeline.groups() + group) * replicas + replica];
     }));
   }
+  pipeline.wait_for_gathers(times);
   return times;
 }
 

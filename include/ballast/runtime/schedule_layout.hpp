@@ -89,14 +89,18 @@ template <std::size_t D, schedule_policy Schedule = interleaved_one_forward_one_
   for (std::size_t each = 0; each < order.size(); ++each) {
     order[each] = to_id<microbatch_id>(each);
   }
-  pipeline_timeline timeline;
-  simulated_step simulated;
+  std::vector<pipeline_times> of_groups;
   for (std::uint32_t group = 0; group < pipeline.groups(); ++group) {
-    pipeline_times const times = pipeline.times_of(
+    of_groups.push_back(pipeline.times_of(
         sizes, [&](std::size_t module, std::uint32_t replica, std::uint32_t microbatch) {
           std::size_t const of_group = step.replicas[module] / step.pipelines();
           return step.microbatch(module, group * of_group + replica, microbatch);
-        });
+        }));
+  }
+  pipeline.wait_for_gathers(of_groups);
+  pipeline_timeline timeline;
+  simulated_step simulated;
+  for (pipeline_times const& times : of_groups) {
     if (auto checked = check_times(times, *schedule); !checked) {
       return tl::unexpected(checked.error());
     }

@@ -13,6 +13,8 @@ struct batch_cut {
   std::uint32_t microbatches = 1;
   std::uint32_t groups = 1;
   std::uint32_t replicas = 1;  ///< of a group
+  /// Of a replica, virtual ones too, where weights are sharded; 0: they are whole.
+  std::uint32_t sharded_stages = 0;
 
   [[nodiscard]] std::size_t cells() const noexcept
   {
@@ -129,7 +131,8 @@ class dealt_times {
     {
       constexpr std::uint64_t odd = 0x9E3779B97F4A7C15U;
       std::uint64_t mixed = each.degree;
-      for (std::uint64_t const part : {each.cut.microbatches, each.cut.groups, each.cut.replicas}) {
+      for (std::uint64_t const part :
+           {each.cut.microbatches, each.cut.groups, each.cut.replicas, each.cut.sharded_stages}) {
         mixed = (mixed ^ (mixed >> 29) ^ part) * odd;
       }
       return mixed ^ (mixed >> 32);
@@ -169,6 +172,7 @@ class dealt_times {
   [[nodiscard]] std::vector<std::vector<std::uint32_t>> const& turns_of(batch_cut cut)
   {
     cut.replicas = 1;
+    cut.sharded_stages = 0;
     auto const [at, is_new] = turns_.try_emplace(key{0, cut});
     if (is_new) {
       for (sample_dealer const& dealer : dealers_) {
@@ -203,6 +207,9 @@ class dealt_times {
     all_sizes_.clear();
     std::size_t const of_microbatch = std::size_t{cut.groups} * cut.replicas;
     made.sums.assign(batches() * of_microbatch, 0);
+    module_layout const layout{.dp = cut.groups * cut.replicas,
+                               .is_sharded = cut.sharded_stages > 0};
+    module_gathers const gathers = gathers_of(problem_, module, degree, layout);
     for (std::size_t batch = 0; batch < batches(); ++batch) {
       time_units* const whole = made.whole.data() + batch * cells;
       std::fill(sizes_.begin(), sizes_.end(), 0);
@@ -221,15 +228,22 @@ class dealt_times {
       time_units* const sums = made.sums.data() + batch * of_microbatch;
       time_units all = 0;
       for (std::size_t first = 0; first < cells; first += of_microbatch) {
+        time_units longest = 0;
         for (std::size_t each = 0; each < of_microbatch; ++each) {
           time_units& time = whole[first + each];
           if (sizes_[first + each] > 0) {
             time = saturating_sum(time, packed_time(module, degree, sizes_[first + each]));
           }
+          time = gathers.beside(time, cut.sharded_stages);
           if (time > stage_graph::longest_time) {
             made.is_too_long = true;
             time = 0;
           }
+          longest = std::max(longest, time);
+        }
+        for (std::size_t each = 0; each < of_microbatch; ++each) {
+          time_units& time = whole[first + each];
+          if (layout.is_sharded) { time = longest; }  // replicas wait for each other in each layer
           all = saturating_sum(all, time);
           sums[each] = saturating_sum(sums[each], time);
         }

@@ -12,6 +12,7 @@ struct stage_choice {
 
   std::size_t degree = 0;  ///< position among the measured ones
   parallel_degree parallel{};
+  bool is_sharded = false;
   std::uint32_t group = 1;         ///< its GPUs
   std::uint64_t memory_bytes = 0;  ///< of one of them
   std::uint32_t fewest_stages = 1;
@@ -40,20 +41,23 @@ class stage_choices {
         parallel_degree const parallel = degree_of(profile.degrees[degree]);
         auto const group = static_cast<std::uint32_t>(parallel.gpus());
         if (group > kind.gpus || kind.gpus_per_node % group != 0) { continue; }
-        stage_choice choice{degree, parallel, group, kind.memory_bytes, 0, {stage_choice::never}};
-        for (std::uint32_t pp = 1; pp <= profile.layers; ++pp) {
-          std::uint64_t parts = 0;
-          std::uint32_t const most_dp = kind.gpus / group / pp;
-          if (most_dp > 0 && has_virtual_stages(profile, layout_at(parallel, pp, 1),
-                                                problem.virtual_stages(module, pp))) {
-            auto const largest =
-                memory.largest_size(kind.memory_bytes, module, degree, pp, most_dp, 1);
-            parts = memory.least_parts(module, largest);
+        for (bool const is_sharded : problem.shardings(module)) {
+          stage_choice choice{
+              degree, parallel, is_sharded, group, kind.memory_bytes, 0, {stage_choice::never}};
+          for (std::uint32_t pp = 1; pp <= profile.layers; ++pp) {
+            std::uint64_t parts = 0;
+            module_layout const most = layout_at(parallel, pp, kind.gpus / group / pp, is_sharded);
+            if (most.dp > 0 &&
+                has_virtual_stages(profile, most, problem.virtual_stages(module, pp))) {
+              tokens const largest =
+                  memory.largest_size(kind.memory_bytes, module, degree, most, 1);
+              parts = memory.least_parts(module, largest);
+            }
+            choice.least_parts.push_back(parts == 0 ? stage_choice::never : parts);
+            if (parts != 0 && choice.fewest_stages == 0) { choice.fewest_stages = pp; }
           }
-          choice.least_parts.push_back(parts == 0 ? stage_choice::never : parts);
-          if (parts != 0 && choice.fewest_stages == 0) { choice.fewest_stages = pp; }
+          if (choice.fewest_stages != 0) { choices_[module].push_back(choice); }
         }
-        if (choice.fewest_stages != 0) { choices_[module].push_back(choice); }
       }
     }
     list_divisors(largest_kind, most_layers);
@@ -70,7 +74,8 @@ class stage_choices {
                                           std::uint64_t held) const
   {
     tokens const largest =
-        memory_.largest_size(choice.memory_bytes, module, choice.degree, pp, dp, held);
+        memory_.largest_size(choice.memory_bytes, module, choice.degree,
+                             layout_at(choice.parallel, pp, dp, choice.is_sharded), held);
     std::uint64_t const parts = memory_.least_parts(module, largest);
     return parts == 0 ? stage_choice::never : parts;
   }
@@ -179,7 +184,7 @@ class layout_enumeration {
                              shares.cost_of(costliest) /
                              (static_cast<uint128>(shares.whole()) * layout.dp);
         time_units const reducing =
-            reducing_time(problem_, module, degree, shares.layers_of(costliest), layout.dp);
+            reducing_time(problem_, module, degree, shares.layers_of(costliest), layout);
         longest = std::max(longest, work + static_cast<uint128>(reducing));
       }
       sum += longest;
@@ -272,11 +277,11 @@ class layout_enumeration {
     std::uint32_t const group =
         limits_.has_one_group && !is_last ? chosen_.back().layout.group() : 0;
     std::uint32_t const same_dp = group == 0 ? 0 : chosen_.back().layout.dp;
-    bool const is_shared = problem_.state.is_optimizer_shared;
     for (stage_choice const& choice : choices_.of(module)) {
       bool const has_group = (group == 0 || choice.group == group) &&
                              (limits_.group == 0 || choice.group == limits_.group);
       if (!has_group) { continue; }
+      bool const is_shared = choice.is_sharded || problem_.state.is_optimizer_shared;
       auto const place_with = [&](std::uint32_t pp, std::uint64_t least_replicas,
                                   std::uint64_t most_replicas) {
         if (wanted != 0 && pp != wanted) { return true; }
@@ -316,7 +321,8 @@ class layout_enumeration {
             budget.spend(fitting_once * held);
             continue;
           }
-          chosen_[module] = {choice.degree, layout_at(choice.parallel, pp, replicas)};
+          chosen_[module] = {choice.degree,
+                             layout_at(choice.parallel, pp, replicas, choice.is_sharded)};
           std::uint64_t const own = chosen_[module].layout.gpus();
           left -= own;
           bool const is_whole = module == 0 ? keep(now) : place(module, now, budget, keep);

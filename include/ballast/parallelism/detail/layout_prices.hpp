@@ -41,17 +41,17 @@ inline constexpr std::uint64_t picoseconds_per_second = 1'000'000'000'000;
 }
 
 /// What the all-reduce of the gradients of a stage of so many layers takes, in a ring of its
-/// replicas; of a degree of a module. Where these share the optimiser's state they reduce and
+/// replicas; of a degree of a module. Sharded ones are scattered in each microbatch. Where replicas share the optimiser's state they reduce and
 /// scatter gradients, and gather weights. The sp GPUs of a group that have the same weights reduce
 /// their gradients first, inside a node, and then each its part with the other replicas.
 [[nodiscard]] inline time_units reducing_time(assigned_job const& problem, std::size_t module,
                                               std::size_t degree, std::uint32_t layers,
-                                              std::uint32_t dp)
+                                              module_layout const& layout)
 {
   gpu_kind const& kind = problem.kind(module);
-  if (kind.bytes_per_second == 0 || dp == 1 || problem.passes[module] != module_passes::all) {
-    return 0;
-  }
+  std::uint32_t const dp = layout.dp;
+  bool const is_trained = problem.passes[module] == module_passes::all;
+  if (kind.bytes_per_second == 0 || dp == 1 || !is_trained || layout.is_sharded) { return 0; }
   auto const& [weights, gradients, optimizer, is_shared] = problem.state;
   profiled_degree const& of = problem.modules[module].degrees[degree];
   uint128 const state = of.memory.state(layers);
@@ -60,6 +60,32 @@ inline constexpr std::uint64_t picoseconds_per_second = 1'000'000'000'000;
                          divided_up(state * (is_shared ? weights : gradients), whole);
   // Below 2^65 2^32: rounded up once more.
   return sending_time(kind, divided_up(passed * (dp - 1), static_cast<uint128>(dp) * of.sp), 1);
+}
+
+/// What replicas of a module gather and scatter in each microbatch, if they shard its weights.
+struct module_gathers {
+  sharded_weights shards{};
+  module_passes passes = module_passes::all;
+
+  /// What a microbatch takes that computes for so long in all layers, on stages and virtual ones.
+  [[nodiscard]] time_units beside(time_units computing, std::uint32_t stages) const noexcept
+  {
+    if (shards.bytes_per_second == 0) { return computing; }
+    time_units const forward = forward_of(computing, passes);
+    return shards.microbatch(forward, computing - forward, stages);
+  }
+};
+
+/// Those of a layout of a module; nothing, in no time, where its weights are whole.
+[[nodiscard]] inline module_gathers gathers_of(assigned_job const& problem, std::size_t module,
+                                               std::size_t degree, module_layout const& layout)
+{
+  if (!layout.is_sharded) { return {}; }
+  module_gathers gathers{
+      shards_of(problem, module, degree, problem.modules[module].layers, layout.dp),
+      problem.passes[module]};
+  gathers.shards.bytes_per_second = problem.kind(module).bytes_per_second;
+  return gathers;
 }
 
 /// A module's place in a layout: which of its measured degrees it has, and its stages and replicas.
@@ -103,6 +129,7 @@ class layout_prices {
         has_transfers_(std::any_of(job.kinds.begin(), job.kinds.end(),
                                    [](gpu_kind const& each) { return each.bytes_per_second > 0; })),
         rows_(job.modules.size()),
+        gathers_(job.modules.size()),
         reducing_(job.modules.size()),
         sending_(job.modules.size()),
         depths_(job.modules.size())
@@ -122,15 +149,16 @@ class layout_prices {
       shares_.emplace_back(problem_.modules[module], layout.pp);
       reducing_[module] =
           reducing_time(problem_, module, chosen[module].degree,
-                        shares_[module].layers_of(shares_[module].kind_of(0)), layout.dp);
+                        shares_[module].layers_of(shares_[module].kind_of(0)), layout);
+      gathers_[module] = gathers_of(problem_, module, chosen[module].degree, layout);
     }
     uint128 total = 0;
     for (std::size_t sample = 0; sample < times.samples(); ++sample) {
       cost_units slowest = 0;
       for (std::size_t module = 0; module < chosen.size(); ++module) {
-        cost_units const whole = rows_[module][sample];
-        if (whole == no_cost) { return no_cost; }
         std::uint32_t const pp = chosen[module].layout.pp;
+        cost_units const whole = gathers_[module].beside(rows_[module][sample], pp);
+        if (whole == no_cost) { return no_cost; }
         cost_units const of_stage = problem_.modules[module].cuts.empty()
                                         ? whole / pp + (whole % pp != 0 ? 1 : 0)
                                         : shares_[module].of(whole, shares_[module].costliest());
@@ -159,7 +187,9 @@ class layout_prices {
       std::uint64_t const parts = std::uint64_t{microbatches} * layout.dp;
       std::uint64_t const batch = problem_.global_batch;
       std::uint64_t const fuller = batch * parts / (batch + parts);  // batch / (batch / parts + 1)
-      cost_units const whole = time_of(module, degree, std::max<std::uint64_t>(fuller, 1)).mean;
+      cost_units const computing = time_of(module, degree, std::max<std::uint64_t>(fuller, 1)).mean;
+      cost_units const whole =
+          gathers_of(problem_, module, degree, layout).beside(computing, layout.pp);
       if (whole == no_cost) { return no_cost; }
       first += static_cast<uint128>(whole);
       slowest = std::max(slowest, whole / layout.pp);
@@ -323,6 +353,7 @@ class layout_prices {
   std::optional<overfull> lacking_;
   std::vector<std::span<cost_units const>> rows_;  // of each module
   std::vector<stage_shares> shares_;               // of each module
+  std::vector<module_gathers> gathers_;            // of each module
   std::vector<time_units> reducing_;               // of each module's first stage
   std::vector<uint128> sending_;                   // of each module, to the one that it feeds
   std::vector<std::uint64_t> depths_;              // of each module, with what is behind it

@@ -107,10 +107,18 @@ class least_overrun {
           if (tries_left_ == 0) { return; }
           --tries_left_;
           joined_unit const unit{pp, parts, microbatches_};
-          module_layout const layout = layout_at(parallel, pp, dp);
           tokens const size = memory_.microbatch_size(module, std::uint64_t{microbatches_} * dp);
-          std::uint64_t const bytes =
-              memory_.bytes_of(module, degree, layout, unit.kept(behind), size, parts);
+          module_layout layout{};
+          std::uint64_t bytes = overrun::no_layout;
+          for (bool const is_sharded : problem_.shardings(module)) {
+            module_layout const each = layout_at(parallel, pp, dp, is_sharded);
+            std::uint64_t const own =
+                memory_.bytes_of(module, degree, each, unit.kept(behind), size, parts);
+            if (own <= bytes) {
+              bytes = own;
+              layout = each;
+            }
+          }
           std::uint64_t const above = bytes > kind.memory_bytes ? bytes - kind.memory_bytes : 0;
           std::uint64_t const most = std::max(above, worst_bytes);
           if (most >= best_.bytes) { continue; }

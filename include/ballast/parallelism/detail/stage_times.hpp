@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ballast/core.hpp>
+#include <ballast/cost/sharded_weights.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
 
 #include <unordered_map>
@@ -346,6 +347,28 @@ template <class Size>
   return *at;
 }
 
+/// The state of so many layers of a module, as replicas shard it.
+[[nodiscard]] inline sharded_weights shards_of(assigned_job const& problem, std::size_t module,
+                                               std::size_t degree, std::uint32_t layers,
+                                               std::uint32_t dp)
+{
+  auto const& [weights, gradients, optimizer, is_shared] = problem.state;
+  std::uint64_t const all = problem.modules[module].degrees[degree].memory.state(layers);
+  std::uint64_t const whole = std::uint64_t{weights} + gradients + optimizer;
+  auto const part = [&](std::uint64_t of) {
+    return static_cast<std::uint64_t>(divided_up(static_cast<uint128>(all) * of, whole));
+  };
+  sharded_weights sharded{.layers = layers,
+                          .ranks = dp,
+                          .weight_bytes = part(weights),
+                          .has_backward = problem.has_backward(module)};
+  if (problem.passes[module] == module_passes::all) {
+    sharded.gradient_bytes = part(gradients);
+    sharded.optimizer_bytes = part(optimizer);
+  }
+  return sharded;
+}
+
 /// What the fullest GPU of a module holds, of whatever kind it is: the state of its stage, and the
 /// activations of the microbatches that it keeps (joined_unit).
 ///
@@ -398,32 +421,35 @@ class stage_memory {
   }
 
   /// Weights of a stage on one of its GPUs, and, where they are trained, gradients and optimiser,
-  /// which replicas share where the problem says so.
-  [[nodiscard]] std::uint64_t state(std::size_t module, std::size_t degree, std::uint32_t pp,
-                                    std::uint32_t dp) const
+  /// which replicas share where the problem says so, or shard as the layout says.
+  [[nodiscard]] std::uint64_t state(std::size_t module, std::size_t degree,
+                                    module_layout const& layout) const
   {
     auto const& [weights, gradients, optimizer, is_shared] = problem_.state;
     std::uint64_t const whole = std::uint64_t{weights} + gradients + optimizer;
-    std::uint64_t const all = problem_.modules[module].degrees[degree].memory.state(
-        stage_layers(problem_.modules[module], pp));
+    std::uint32_t const layers = stage_layers(problem_.modules[module], layout.pp);
+    std::uint64_t const all = problem_.modules[module].degrees[degree].memory.state(layers);
+    std::uint32_t const dp = layout.dp;
     auto const part = [&](std::uint64_t of) {
       return static_cast<std::uint64_t>(divided_up(static_cast<uint128>(all) * of, whole));
     };
+    if (layout.is_sharded) { return shards_of(problem_, module, degree, layers, dp).held_bytes(); }
     if (problem_.passes[module] != module_passes::all) { return part(weights); }
     if (!is_shared) { return all; }
     return part(std::uint64_t{weights} + gradients) + (part(optimizer) + dp - 1) / dp;
   }
 
-  /// The largest microbatch with which a stage of dp replicas fits where there are so many bytes, if
+  /// The largest microbatch with which a stage of a layout fits where there are so many bytes, if
   /// `held` are held at a time; -1 if none does.
   [[nodiscard]] tokens largest_size(std::uint64_t there, std::size_t module, std::size_t degree,
-                                    std::uint32_t pp, std::uint32_t dp, std::uint64_t held) const
+                                    module_layout const& layout, std::uint64_t held) const
   {
     module_memory const& memory = problem_.modules[module].degrees[degree].memory;
-    std::uint64_t const own = state(module, degree, pp, dp);
+    std::uint64_t const own = state(module, degree, layout);
     if (own > there) { return -1; }
     if (!problem_.has_backward(module)) { return memory.largest_size(1, there - own); }
-    return memory.largest_size(stage_layers(problem_.modules[module], pp), (there - own) / held);
+    std::uint32_t const layers = stage_layers(problem_.modules[module], layout.pp);
+    return memory.largest_size(layers, (there - own) / held);
   }
 
   /// Activations of a microbatch of this size, in one of the virtual stages of a stage; of what only
@@ -449,7 +475,7 @@ class stage_memory {
     uint128 const all =
         static_cast<uint128>(of_microbatch(module, degree, layout.pp, size, virtual_stages)) *
             (problem_.has_backward(module) ? held : 1) +
-        state(module, degree, layout.pp, layout.dp);
+        state(module, degree, layout);
     constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
     return all < most ? static_cast<std::uint64_t>(all) : most;
   }

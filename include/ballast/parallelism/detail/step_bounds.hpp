@@ -433,14 +433,15 @@ class step_bounds {
         bool const is_beside = problem_.fed_by(each) == problem_.fed_by(module);
         earlier += is_beside && sends(problem_, each) ? 1U : 0U;
       }
-      batch_cut const cut{microbatches, groups_, layout.dp / groups_};
+      bool const is_last = module + 1 == chosen.size();
+      std::uint32_t const parts =
+          is_last ? virtual_stages : problem_.virtual_stages(module, layout.pp);
+      batch_cut const cut{microbatches, groups_, layout.dp / groups_,
+                          layout.is_sharded ? layout.pp * parts : 0};
       dealt_module const& dealt = times_.of(module, degree, cut);
       if (dealt.is_too_long) { return false; }
       module_profile const& profile = problem_.modules[module];
       stage_shares const shares(profile, layout.pp);
-      bool const is_last = module + 1 == chosen.size();
-      std::uint32_t const parts =
-          is_last ? virtual_stages : problem_.virtual_stages(module, layout.pp);
       is_interleaved_ = is_interleaved_ || parts > 1;
       modules_.push_back({&dealt,
                           cut,
@@ -453,8 +454,7 @@ class step_bounds {
                           {}});
       auto& reducing = modules_.back().reducing;
       for (std::uint32_t kind = 0; kind < shares.kinds(); ++kind) {
-        reducing.push_back(
-            reducing_time(problem_, module, degree, shares.layers_of(kind), layout.dp));
+        reducing.push_back(reducing_time(problem_, module, degree, shares.layers_of(kind), layout));
         if (reducing.back() > stage_graph::longest_time) { return false; }
       }
     }

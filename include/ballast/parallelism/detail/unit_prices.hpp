@@ -100,7 +100,9 @@ class unit_options {
       }
       for (std::uint32_t const pp : stages_[module]) {
         auto const visit_replicas = [&](std::uint32_t dp) {
-          visit(option(module, degree, layout_at(parallel, pp, dp), count));
+          for (bool const is_sharded : job_.shardings(module)) {
+            visit(option(module, degree, layout_at(parallel, pp, dp, is_sharded), count));
+          }
         };
         if (is_bound) {
           visit_replicas(of.llm_dp);
@@ -162,16 +164,19 @@ class unit_options {
     joined_unit const unit = this->unit(module, layout.pp, microbatches);
     unit_option made{.layout = layout, .gpus = layout.gpus()};
     prices_.times.limit_memory();
-    cost_units const whole = prices_.times.of(module, job_.assigned[module], degree, parts).mean;
+    cost_units const whole =
+        gathers_of(job_, module, degree, layout)
+            .beside(prices_.times.of(module, job_.assigned[module], degree, parts).mean,
+                    layout.pp * unit.virtual_stages);
     time_units const of_stage = whole == no_cost ? no_cost : shares.of(whole, shares.costliest());
     made.time.microbatch = saturating_sum(of_stage, sending(module, layout, microbatches));
     uint128 const once =
         divided_up(static_cast<uint128>(made.time.microbatch) * layout.pp, unit.virtual_stages);
-    time_units const reduced = reducing_time(job_, module, degree, shares.most_layers(), layout.dp);
+    time_units const reduced = reducing_time(job_, module, degree, shares.most_layers(), layout);
     made.time.once = once < static_cast<uint128>(no_cost)
                          ? saturating_sum(static_cast<time_units>(once), reduced)
                          : no_cost;
-    made.state_bytes = prices_.memory.state(module, degree, layout.pp, layout.dp);
+    made.state_bytes = prices_.memory.state(module, degree, layout);
     made.kept_bytes = prices_.memory.of_microbatch(module, degree, layout.pp,
                                                    prices_.memory.microbatch_size(module, parts),
                                                    job_.virtual_stages(module, layout.pp));
