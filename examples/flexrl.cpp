@@ -8,6 +8,7 @@
 #include "common/gradient_sum.hpp"      // defines: block::sum_over_ranks
 #include "common/rl_models.hpp"         // defines: rl_models::all_models
 #include "common/rollouts.hpp"          // defines: rollouts::{read, draw, rollout}
+#include "common/sharded_steps.hpp"     // defines: sharded_steps::{weights_of, trained}
 #include "common/sharded_timeline.hpp"  // defines: timelines::{sharded_moment, overlap_of}
 
 #include <ballast/comm.hpp>
@@ -255,6 +256,28 @@ struct evenness {
   }
 };
 
+// How much longer a forward pass, and old, reference and update of a policy of 7 billion take, on
+// GPUs of 400 TFLOP/s that are as even as the plans, where each layer is gathered once for all packs
+// of a pass. Lengths are those of the rollouts again.
+std::array<double, 2> with_gathers(std::vector<sharding_plan> const& plans, tokens shortened,
+                                   double busiest)
+{
+  transformer_shape const shape = known_shape("qwen2.5-7b");
+  gamma_fit const gpu{.seconds_per_flop = 1 / 400e12, .gamma = 1};
+  auto const cost = latency_cost(gpu, forward_flops(shape).value()).value();
+  double all = 0;
+  for (sharding_plan const& plan : plans) {
+    for (tokens const each : plan.lengths) { all += static_cast<double>(cost(shortened * each)); }
+  }
+  double const forward = all * busiest / static_cast<double>(ranks * plans.size());
+  auto weights = sharded_steps::weights_of(shape, ranks);
+  double const update = sharded_steps::trained(weights, 3 * forward, 1);
+  weights.has_backward = false;
+  auto const alone =
+      static_cast<double>(weights.microbatch(static_cast<time_units>(forward), time_units{0}));
+  return {alone / forward, (2 * alone + update) / (5 * forward)};
+}
+
 // Prints what eight ranks found, and returns whether it is what one rank finds, and as even.
 bool compare(training const& eight, training const& one, rollouts::source const& data)
 {
@@ -294,6 +317,10 @@ bool compare(training const& eight, training const& one, rollouts::source const&
               attention_bytes / steps * 1e-6, row_bytes / steps * 1e-6);
   std::printf("exchanges           %.0f %% of their time under computation\n",
               100 * timelines::overlap_of(eight.recorded).share());
+  auto const [pass, update] = with_gathers(eight.all.plans, data.has_videos ? 128 : 16, split.work);
+  std::printf(
+      "weights sharded     a forward pass of 7B takes %.2f times its computing, a step %.2f\n",
+      pass, update);
   std::printf("ratios              %.0f tokens not exactly 1 before the update\n", changed);
   std::printf("losses              policy %.12g, then %.12g; differ from one rank by %.1e\n",
               eight.all.losses[0], eight.all.losses[2], losses);

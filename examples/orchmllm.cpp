@@ -3,13 +3,14 @@
 // itself, by the algorithm for how it batches; outputs go to the language model in one exchange.
 // Plans steps of 64 GPUs for three models; eight ranks train a small one. Assumed: times by FLOP,
 // 400 TFLOP/s, phases one after the other, other data than the paper's. Not shown: GPUs,
-// Megatron-LM, weights that are split over ranks (FSDP).
+// Megatron-LM. Weights are sharded over ranks (FSDP) in the time of steps, not in the training.
 
 #include "common/baselines/all_gather_dispatch.hpp"  // defines: baselines::price_all_gather
 #include "common/gradient_sum.hpp"                   // defines: block::sum_over_ranks
 #include "common/listed.hpp"
 #include "common/multimodal_data.hpp"  // defines: multimodal_data::{read, draw, deal}
 #include "common/phase_model.hpp"      // defines: block::phase_model
+#include "common/sharded_steps.hpp"    // defines: sharded_steps::{weights_of, trained}
 
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/core.hpp>
@@ -195,6 +196,22 @@ struct phase_work {
     return *this;
   }
 };
+
+// How much longer a balanced step takes where all ranks gather each layer in each microbatch.
+double with_gathers(model const& each, orchestrated_step const& step, std::uint32_t microbatches)
+{
+  double computed = 0;
+  double all = 0;
+  auto const add = [&](transformer_shape const& shape, phase_work const& work) {
+    computed += work.busiest;
+    all +=
+        sharded_steps::trained(sharded_steps::weights_of(shape, ranks), work.busiest, microbatches);
+  };
+  add(each.vision, {step.modalities[image].planned, batching::packed});
+  add(each.audio, {step.modalities[audio].planned, batching::padded});
+  add(each.llm, {step.planned, batching::packed});
+  return all / computed;
+}
 
 gathered_samples<multimodal_samples::subsequence> gather(
     std::vector<multimodal_samples> const& read)
@@ -401,6 +418,8 @@ bool compare(multimodal_data::source const& data, bool traces)
   padded_batches const padded;
   std::vector<double> unbalanced, llm_only, all_padded, all_packed, balanced, gathered, sent;
   std::pair<double, double> nodes{1, 0};
+  std::array<std::vector<double>, 4> sharded;  // in 1, 2, 4 and 8 microbatches
+  std::vector<double> shards;                  // and gathered layers, in gigabytes
   for (model const& each : models) {
     std::printf("%s on %zu GPUs%11s%8s%8s%8s\n", each.name, ranks, "vision", "audio", "LLM",
                 "step");
@@ -411,6 +430,16 @@ bool compare(multimodal_data::source const& data, bool traces)
     auto const step = plan(each, all, packed, padded, packed);
     balanced.push_back(show("each as it is", step));
     auto const [by_all, by_one] = show_bytes(each, step);
+    for (std::uint32_t of = 0; of < sharded.size(); ++of) {
+      sharded[of].push_back(with_gathers(each, step, 1U << of));
+    }
+    std::uint64_t bytes = 0;
+    for (transformer_shape const* const shape : {&each.vision, &each.audio, &each.llm}) {
+      bytes += sharded_steps::weights_of(*shape, ranks).held_bytes();
+    }
+    shards.push_back(static_cast<double>(bytes) * 1e-9);
+    std::printf("  weights sharded, in 1, 2, 4, 8 microbatches: %.2f, %.2f, %.2f, %.2f times\n",
+                sharded[0].back(), sharded[1].back(), sharded[2].back(), sharded[3].back());
     gathered.push_back(by_all);
     sent.push_back(by_one);
     auto const [least, largest] = show_nodes(each, all);
@@ -432,6 +461,12 @@ bool compare(multimodal_data::source const& data, bool traces)
                 listed(sent).c_str());
     std::printf("on the page: the busiest rank sends %.2f to %.2f of the rows to other nodes\n",
                 nodes.first, nodes.second);
+    std::printf(
+        "on the page: with FSDP a step takes %s times its computing in one microbatch, %s in "
+        "two, %s in four\n",
+        listed(sharded[0]).c_str(), listed(sharded[1]).c_str(), listed(sharded[2]).c_str());
+    std::printf("on the page: shards and two layers of each phase are %s GB a GPU\n",
+                listed(shards, 1).c_str());
     shorter &= show_memory(data);
   }
   return shorter;

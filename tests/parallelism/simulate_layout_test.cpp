@@ -101,6 +101,53 @@ TEST(SimulateLayout, SendsBesideWhatIsComputedAndReducesWhereOthersStillCompute)
               HasSubstr("gradients of module llm take above 2^53 ps"));
 }
 
+// Two layers of 400 bytes of weights, 400 of gradients and 2,400 of the optimiser on four replicas.
+TEST(SimulateLayout, GathersEachLayerOfShardedWeightsInEachMicrobatch)
+{
+  auto module = plain_module("llm", 2, 30);
+  module.degrees.resize(1);
+  module.degrees[0].memory = {.layers = {1, 2}, .state_bytes = {3200, 6400}};
+  std::vector<module_role> roles{{.weights = weight_sharding::either}};
+  std::array<tokens, 8> const batch{100, 100, 100, 100, 20, 20, 20, 0};
+  layout_problem problem{
+      .modules = {&module, 1},
+      .sizes = batch,
+      .global_batch = 8,
+      .kinds = {{.gpus = 4, .memory_bytes = 10'000, .bytes_per_second = 1'000'000'000'000}},
+      .roles = roles};
+  using enum ballast::sample_dealing;
+  model_layout whole{{{1, 1, 4}}, 2};
+  model_layout sharded = whole;
+  sharded.modules[0].is_sharded = true;
+  // Each of three quarters of 800 bytes of gradients go round twice, once a step.
+  EXPECT_EQ(simulate_layout(problem, whole, batch, as_drawn), 3000 + 600 + 1200);
+  // A microbatch gathers 300 of a layer twice and scatters 300. Behind 3,000 of computing all but
+  // 900 hide. The short one is 2 x 300 and a layer's forward of 100, then 4 x 300 and a layer's
+  // backward of 200; the replica that has no token in it gathers as long.
+  EXPECT_EQ(simulate_layout(problem, sharded, batch, as_drawn), 3900 + 700 + 1400);
+  EXPECT_EQ(dealt_memory(problem, whole, batch), 6400U);
+  EXPECT_EQ(dealt_memory(problem, sharded, batch), 6400U / 4 + 2 * (400 + 400));
+  EXPECT_EQ(text_of(sharded.modules[0]), "tp 1 pp 1 dp 4 sharded");
+
+  // Replicas wait for each other in each microbatch: 100 beside 20, then 20 beside 100.
+  std::array<tokens, 8> const crossed{100, 100, 20, 20, 20, 20, 100, 100};
+  EXPECT_EQ(simulate_layout(problem, whole, crossed, as_drawn), 3600 + 1200);
+  EXPECT_EQ(simulate_layout(problem, sharded, crossed, as_drawn), 2 * 3900);
+  // On two stages a layer's gathers and scatter stand before and behind each microbatch.
+  whole.modules[0] = sharded.modules[0] = {1, 2, 2};
+  sharded.modules[0].is_sharded = true;
+  std::array<tokens, 8> const equal{50, 50, 50, 50, 50, 50, 50, 50};
+  auto const staged = simulate_layout(problem, sharded, equal, as_drawn);
+  EXPECT_EQ(staged, 3 * (1500 + 3 * 200));  // two of 4 samples and a stage
+
+  problem.kinds[0].memory_bytes = 5000;
+  auto const found = search_layouts(problem, batch).value().layouts.front().layout;
+  EXPECT_TRUE(found.modules[0].is_sharded || found.modules[0].pp == 2);
+  roles[0].weights = weight_sharding::whole;
+  EXPECT_THAT(simulate_layout(problem, sharded, batch).error().message,
+              HasSubstr("is to have whole weights"));
+}
+
 TEST(SimulateLayout, IsThePriceWhereSamplesAreEqualAndTransfersAreShort)
 {
   ballast::random_source random(4);

@@ -85,8 +85,7 @@ namespace ballast::inline v0 {
     if (std::find(shardings.begin(), shardings.end(), layout.is_sharded) == shardings.end()) {
       return refuse(module, detail::concat("module ", profile.name, " is to have ",
                                            layout.is_sharded ? "whole" : "sharded",
-                                           " weights, and the layout has others; give what its "
-                                           "role says"));
+                                           " weights; give a layout as its role says"));
     }
     if (layout.pp == 0 || layout.pp > profile.layers || layout.dp == 0) {
       return refuse(module, detail::concat("module ", profile.name, " of ",
