@@ -66,9 +66,11 @@ constexpr sharding_cost value_trained = cost_of(rl_models::value_shape, 3);
 
 // What a training finds: the same on every rank but for what the rank itself sends and records.
 struct outcome {
-  block::values losses;              // of policy and value model, step by step
-  block::values gradients;           // step by step
-  block::values sums{0, 0, 0};       // ratios that were not 1, bytes of attention, of rows
+  block::values losses;     // of policy and value model, step by step
+  block::values gradients;  // step by step
+  // Ratios that were not 1, bytes of attention, of rows; exchanges of rows, and those that a rank
+  // waited for.
+  block::values sums{0, 0, 0, 0, 0};
   std::vector<sharding_plan> plans;  // of the update
   double vision = 1;                 // busiest by mean rank, the worst step's
   std::vector<timelines::sharded_moment> moments;
@@ -115,6 +117,24 @@ void account(outcome& all, orchestrated_step const& step)
   all.sums[2] += static_cast<double>(moved) * width * sizeof(double);
 }
 
+// Frames are encoded while texts travel; both form the sequences, where the update is. Returns these,
+// and what was encoded.
+template <class C, class Step>
+std::array<block::values, 2> sequences_of(C& comm, Step& step, ahead_carrier<C>& rows,
+                                          rl_models::all_models<C>& models)
+{
+  auto const pixels = block::pixels(step.step().modalities[0].as_read, comm.rank(), width);
+  auto const words = block::pixels(step.step().modalities[1].as_read, comm.rank(), width);
+  block::values pixels_there(step.rows_computed(0) * width), x(step.rows_in_model() * width);
+  or_throw(step.to_encoder(0, rows_of(pixels, pixels_there, width)));
+  or_throw(step.to_model(1, rows_of(words, x, width)));
+  or_throw(rows.wait(1));  // frames have come, texts may still travel
+  auto encoded = models.vision.forward(step.lengths(0), pixels_there);
+  or_throw(step.to_model(0, rows_of(encoded, x, width)));
+  or_throw(rows.wait());
+  return {std::move(x), std::move(encoded)};
+}
+
 // [flexrl]
 // One rank's part of a training of some steps; read(step) says what it has read.
 template <point_to_point C, class Read>
@@ -122,8 +142,10 @@ outcome train(C& comm, device_groups const& groups, Read const& read)
 {
   auto const bags = one_gpu_bags(comm.size());
   phase judging{bags, forward_only.work, refine{}};
-  judging.together = true;  // the answers to a question are compared on one GPU
-  orchestrator step(comm, std::tuple{phase{bags, forward_only.work, refine{}, 4}},  // vision tower
+  judging.together = true;   // the answers to a question are compared on one GPU
+  ahead_carrier rows(comm);  // rows of the next phase travel while the present one computes
+  orchestrator step(comm, rows,
+                    std::tuple{phase{bags, forward_only.work, refine{}, 4}},  // vision tower
                     hybrid_phase{groups, trained},  // the update of the policy; then the passes
                     std::tuple{shared_plan{}, hybrid_phase{groups, forward_only}, judging,
                                hybrid_phase{groups, value_trained}});
@@ -137,42 +159,41 @@ outcome train(C& comm, device_groups const& groups, Read const& read)
     auto const& now = step.step();
     account(all, now);
 
-    // Frames are encoded; their outputs and the texts form the sequences, where the update is.
-    auto const pixels = block::pixels(now.modalities[0].as_read, comm.rank(), width);
-    auto const words = block::pixels(now.modalities[1].as_read, comm.rank(), width);
-    block::values pixels_there(step.rows_computed(0) * width), x(step.rows_in_model() * width);
-    or_throw(step.to_encoder(0, rows_of(pixels, pixels_there, width)));
-    auto encoded = models.vision.forward(step.lengths(0), pixels_there);
-    or_throw(step.to_model(0, rows_of(encoded, x, width)));
-    or_throw(step.to_model(1, rows_of(words, x, width)));
-
+    auto [x, encoded] = sequences_of(comm, step, rows, models);
     // Forward only: rows go where a pass computes them, and what it says of them comes back.
-    auto const to_pass = [&](pass which) {
-      block::values there(step.rows_in_pass(which) * width);
-      or_throw(step.to_pass(which, rows_of(x, there, width)));
-      return there;
-    };
+    std::array<block::values, 4> there;
+    for (pass const which : {reference, reward, value}) {
+      there[which].resize(step.rows_in_pass(which) * width);
+      or_throw(step.to_pass(which, rows_of(x, there[which], width)));
+    }
     auto const old_logs = models.logs(models.policy, now.passes[old_policy].packs, x);
+    or_throw(rows.wait(2));
     auto const far_there =
-        models.logs(models.reference, now.passes[reference].packs, to_pass(reference));
-    auto const judged_there = models.rewards(now, reward, to_pass(reward));
+        models.logs(models.reference, now.passes[reference].packs, there[reference]);
     block::values far_logs(step.rows_in_model()), judged(2 * step.rows_in_model());
     or_throw(step.from_pass(reference, rows_of(far_there, far_logs)));
+    or_throw(rows.wait(2));
+    auto const judged_there = models.rewards(now, reward, there[reward]);
     or_throw(step.from_pass(reward, rows_of(judged_there, judged, 2)));
+    or_throw(rows.wait());
 
     // The updates, forward and backward; the gradient of the outputs goes back to the encoder.
     block::values judged_value(2 * step.rows_in_pass(value));
     or_throw(step.to_pass(value, rows_of(judged, judged_value, 2)));
-    double const value_loss =
-        models.update_value(now.passes[value].packs, to_pass(value), judged_value);
     double const loss = models.update_policy(now.packs, x, old_logs, far_logs, judged);
     or_throw(step.reverse_to_model(0, rows_of(x, encoded, width)));
+    or_throw(rows.wait(1));
+    double const value_loss =
+        models.update_value(now.passes[value].packs, there[value], judged_value);
+    or_throw(rows.wait());
     static_cast<void>(models.vision.backward(encoded));  // nobody wants the gradient of pixels
     for (double const each : {loss, value_loss}) { all.losses.push_back(each); }
     for (double const each : models.learn()) { all.gradients.push_back(each); }
   }
   all.moments = models.moments;
   all.sums[0] = models.changed_ratios;
+  all.sums[3] = static_cast<double>(rows.begun());
+  all.sums[4] = static_cast<double>(rows.late());
   return all;
 }
 // [flexrl]
@@ -315,8 +336,11 @@ bool compare(training const& eight, training const& one, rollouts::source const&
               buckets.attention, split.attention, eight.all.vision);
   std::printf("exchanged           %.2f MB for attention, %.2f MB of rows between phases, a step\n",
               attention_bytes / steps * 1e-6, row_bytes / steps * 1e-6);
-  std::printf("exchanges           %.0f %% of their time under computation\n",
-              100 * timelines::overlap_of(eight.recorded).share());
+  auto const overlap = timelines::overlap_of(eight.recorded);
+  std::printf("exchanges           %.0f %% of attention's time under computation\n",
+              100 * overlap.share());
+  std::printf("                    %.0f %% of packs and %.0f %% of rows had come when wanted\n",
+              100 * overlap.share_in_time(), 100 * (1 - eight.all.sums[4] / eight.all.sums[3]));
   auto const [pass, update] = with_gathers(eight.all.plans, data.has_videos ? 128 : 16, split.work);
   std::printf(
       "weights sharded     a forward pass of 7B takes %.2f times its computing, a step %.2f\n",

@@ -33,12 +33,18 @@ struct sharded_recorder {
 struct exchange_overlap {
   std::int64_t nanoseconds = 0;
   std::int64_t under_compute = 0;
+  std::size_t exchanges = 0;
+  std::size_t in_time = 0;  ///< those whose messages had all come when the rank wanted them
 
   /// The part of 1 that lay under computation; 0 where there was no exchange.
   [[nodiscard]] double share() const noexcept
   {
     return nanoseconds > 0 ? static_cast<double>(under_compute) / static_cast<double>(nanoseconds)
                            : 0.0;
+  }
+  [[nodiscard]] double share_in_time() const noexcept
+  {
+    return exchanges > 0 ? static_cast<double>(in_time) / static_cast<double>(exchanges) : 0.0;
   }
 };
 
@@ -131,6 +137,8 @@ struct recorded_exchange {
   for (auto const& moments : ranks) { computing.push_back(computing_times(moments)); }
   for (auto const& exchange : recorded_exchanges(ranks)) {
     all.nanoseconds += exchange.end - exchange.begin;
+    ++all.exchanges;
+    all.in_time += exchange.end <= exchange.awaited ? 1U : 0U;
     std::vector<std::int64_t> const& times = computing[exchange.rank];
     for (std::size_t at = 0; at + 1 < times.size(); at += 2) {
       std::int64_t const begin = std::max(times[at], exchange.begin);

@@ -5,6 +5,7 @@
 /// cost.
 
 // IWYU pragma: begin_exports
+#include <ballast/route/ahead_carrier.hpp>
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/node_placement.hpp>
 #include <ballast/route/placement.hpp>

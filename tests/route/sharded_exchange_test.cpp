@@ -2,6 +2,7 @@
 #include <ballast/route/sharded_exchange.hpp>
 
 #include "../support/counted_allocations.hpp"
+#include "../support/delayed_communicator.hpp"
 #include "../support/test.hpp"
 #include "../support/trials.hpp"
 #include "exchange_checks.hpp"  // defines: ballast_test::{expect_dead_rank_named, lone_rank}
@@ -129,6 +130,52 @@ TEST(ShardedExchange, BeginsExchangesBeforeItComputes)
   EXPECT_EQ(seen[6][0],
             (texts{"to_heads 8", "to_heads 4", "have_heads 8", "compute 8", "to_tokens 8",
                    "have_heads 4", "compute 4", "to_tokens 4", "have_tokens 8", "have_tokens 4"}));
+}
+
+// Every rank has packs of 8, 4 and 2 GPUs and sequences of its own, computes 60 ms for each, and is
+// linked with a latency of 40: of 12 exchanges, forward and backward, all but the last of the one
+// and the first of the other lie under what is computed.
+TEST(ShardedExchange, HidesExchangesOfTheNextPackBehindThePresentOne)
+{
+  constexpr auto latency = 40ms;
+  ballast::random_source random(3);
+  ballast::device_groups const all(ballast::node_sizes::equal(2, 4), 8);
+  std::vector<group_id> owner;
+  for (std::uint32_t const degree : {8U, 4U, 2U, 1U}) {
+    for (std::uint32_t first = 0; first < 8; first += degree) {
+      owner.push_back(*all.group_of(ballast::to_id<rank_id>(first), degree));
+    }
+  }
+  sharded_case const step{all, std::vector<tokens>(owner.size(), 16), owner, 8, 4, 2, random};
+  std::array<std::chrono::duration<double>, 8> waited{};
+  ballast_test::run_delayed_ranks(8, latency, [&](ballast_test::delayed_communicator& comm) {
+    sharded_arrays arrays(step, comm.rank());
+    sharded_exchange exchange;
+    std::chrono::steady_clock::time_point since;
+    auto const watch = [&](sharded_packs::event event) {
+      using enum sharded_packs::phase;
+      if (event.phase != end_to_heads && event.phase != end_to_tokens) { return; }
+      auto const now = std::chrono::steady_clock::now();
+      if (event.is_over) { waited[to_index(comm.rank())] += now - since; }
+      since = now;
+    };
+    auto const forward = [&](std::size_t pack) {
+      arrays.compute_forward(pack);
+      std::this_thread::sleep_for(60ms);
+    };
+    auto const backward = [&](std::size_t pack) {
+      arrays.compute_backward(pack);
+      std::this_thread::sleep_for(60ms);
+    };
+    EXPECT_TRUE(
+        exchange.forward(comm, arrays.packs, arrays.inputs(), arrays.outputs(), forward, watch));
+    EXPECT_TRUE(exchange.backward(comm, arrays.packs, arrays.output_gradients(),
+                                  arrays.input_gradients(), backward, watch));
+  });
+  std::chrono::duration<double> const on_their_way = 8 * 12 * latency;
+  double const hidden = 1 - std::reduce(waited.begin(), waited.end()) / on_their_way;
+  testing::Test::RecordProperty("hidden", std::to_string(hidden));
+  EXPECT_GE(hidden, 0.6);
 }
 
 TEST(ShardedExchange, AllocatesNothingInTheSteadyState)  // Ensures (3)

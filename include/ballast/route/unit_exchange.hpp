@@ -90,6 +90,36 @@ class outgoing_messages {
   std::optional<error> earlier_;  // a mismatch of messages that an earlier call has sent
 };
 
+/// Begins an exchange of rows in pairs: packs what leaves, and lets go of it and of the receives of
+/// what comes, messages that begin with `head`.
+template <class C, class Allocator>
+[[nodiscard]] result<void> begin_rows(C& comm, outgoing_messages<Allocator>& sent,
+                                      pair_messages<Allocator>& incoming,
+                                      std::vector<std::size_t>& messages,
+                                      route_table const& leaving, route_table const& coming,
+                                      std::span<row_array const> arrays, message_head head)
+{
+  messages.resize(comm.size());
+  auto const sizes = mutable_span_of(messages);
+  message_bytes(coming.rows(), arrays, sizes);
+  add_heads(sizes, sizeof(head));
+  incoming.hold(sizes);
+  message_bytes(leaving.rows(), arrays, sizes);
+  auto const unused = sent.unused(comm, add_heads(sizes, sizeof(head)));
+  if (!unused) { return tl::unexpected(unused.error()); }
+  auto& outgoing = **unused;
+  outgoing.hold(sizes);
+  pack_rows(leaving, arrays, outgoing.bytes(), sizeof(head));
+  outgoing.write_head(head);
+  auto begun = incoming.begin(rank_id{0},
+                              [&](auto bytes, rank_id peer) { return comm.receive(bytes, peer); });
+  if (begun) {
+    begun = outgoing.begin(rank_id{0},
+                           [&](auto bytes, rank_id peer) { return comm.send(bytes, peer); });
+  }
+  return begun ? comm.start() : begun;
+}
+
 /// What the ranks of two units have called in a step, compared by transfers in pairs: other ranks of
 /// the communicator need not take part. A rank has its own word, then two, then four.
 ///
@@ -343,8 +373,8 @@ class unit_exchange {
         step_.note(forward ? plan.word : ~plan.word, detail::word_of(arrays));
     result<void> done;
     auto const thrown = detail::thrown_by([&] {
-      done = begin(comm, leaving, coming, arrays,
-                   {head.number, spoilt ? ~head.content : head.content});
+      done = detail::begin_rows(comm, outgoing_, incoming_, sizes_, leaving, coming, arrays,
+                                {head.number, spoilt ? ~head.content : head.content});
       if (done) {
         detail::keep_rows(plan, forward, arrays);
         done = incoming_.end(comm, true);
@@ -361,31 +391,6 @@ class unit_exchange {
       release(comm);
     }
     return done;
-  }
-
-  template <class C>
-  [[nodiscard]] result<void> begin(C& comm, route_table const& leaving, route_table const& coming,
-                                   std::span<row_array const> arrays, detail::message_head head)
-  {
-    sizes_.resize(comm.size());
-    auto const sizes = detail::mutable_span_of(sizes_);
-    message_bytes(coming.rows(), arrays, sizes);
-    detail::add_heads(sizes, sizeof(head));
-    incoming_.hold(sizes);
-    message_bytes(leaving.rows(), arrays, sizes);
-    auto const unused = outgoing_.unused(comm, detail::add_heads(sizes, sizeof(head)));
-    if (!unused) { return tl::unexpected(unused.error()); }
-    auto& outgoing = **unused;
-    outgoing.hold(sizes);
-    pack_rows(leaving, arrays, outgoing.bytes(), sizeof(head));
-    outgoing.write_head(head);
-    auto begun = incoming_.begin(
-        rank_id{0}, [&](auto bytes, rank_id peer) { return comm.receive(bytes, peer); });
-    if (begun) {
-      begun = outgoing.begin(rank_id{0},
-                             [&](auto bytes, rank_id peer) { return comm.send(bytes, peer); });
-    }
-    return begun ? comm.start() : begun;
   }
 
   /// After a failure: ends all transfers.

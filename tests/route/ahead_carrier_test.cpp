@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/route/ahead_carrier.hpp>
+
+#include "../support/counted_allocations.hpp"
+#include "../support/delayed_communicator.hpp"
+#include "../support/test.hpp"
+#include "../support/trials.hpp"
+
+#include <ballast/comm/thread_communicator.hpp>
+#include <ballast/route/placement.hpp>
+
+namespace {
+
+using ballast::ahead_carrier;
+using ballast::rank_id;
+using ballast::route_plan;
+using ballast::rows_of;
+using ballast::thread_communicator;
+using ballast::to_id;
+using ballast::to_index;
+using ballast::tokens;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using namespace std::chrono_literals;
+
+// Routes of samples from where they were read to where they are computed, at random.
+std::vector<route_plan> draw_routes(std::uint64_t seed, std::size_t ranks, rank_id rank, int count)
+{
+  ballast::random_source random(seed);  // the same on all ranks
+  std::vector<route_plan> routes;
+  for (int each = 0; each < count; ++each) {
+    std::vector<tokens> lengths(random.below(12));
+    std::vector<rank_id> from;
+    std::vector<rank_id> to;
+    for (tokens& length : lengths) {
+      length = random.between(0, 40);
+      from.push_back(to_id<rank_id>(random.below(ranks)));
+      to.push_back(to_id<rank_id>(random.below(ranks)));
+    }
+    ballast::plan_route(routes.emplace_back(), ballast::place(lengths, from, ranks),
+                        ballast::place(lengths, to, ranks), rank);
+  }
+  return routes;
+}
+
+route_plan to_the_next_rank(std::size_t ranks, rank_id rank)
+{
+  std::vector<tokens> const lengths(ranks, 8);
+  std::vector<rank_id> from;
+  std::vector<rank_id> to;
+  for (std::size_t each = 0; each < ranks; ++each) {
+    from.push_back(to_id<rank_id>(each));
+    to.push_back(to_id<rank_id>((each + 1) % ranks));
+  }
+  route_plan plan;
+  ballast::plan_route(plan, ballast::place(lengths, from, ranks),
+                      ballast::place(lengths, to, ranks), rank);
+  return plan;
+}
+
+std::vector<std::int64_t> numbered(tokens rows, rank_id rank)
+{
+  std::vector<std::int64_t> x(static_cast<std::size_t>(rows) * 2);
+  std::iota(x.begin(), x.end(), 1'000'000 * static_cast<std::int64_t>(to_index(rank)));
+  return x;
+}
+
+TEST(AheadCarrier, PutsRowsWhereARouteDoesHoweverManyAreUnderWay)  // Ensures (1) (2)
+{
+  for (std::size_t const ranks : {1U, 2U, 5U}) {
+    for (int seed = 0; seed < ballast_test::trials_of(20); ++seed) {
+      ballast::run_ranks(ranks, [&](thread_communicator& comm) {
+        auto const plans = draw_routes(static_cast<std::uint64_t>(seed), ranks, comm.rank(), 8);
+        ballast::workspace memory;
+        ahead_carrier rows(comm);
+        ballast::random_source random(static_cast<std::uint64_t>(seed));
+        std::vector<std::vector<std::int64_t>> there, back, ought;
+        for (route_plan const& plan : plans) {
+          auto x = numbered(plan.rows_before, comm.rank());
+          auto& y = there.emplace_back(static_cast<std::size_t>(plan.rows_after) * 2);
+          ought.push_back(y);
+          or_throw(ballast::route(comm, plan, memory, rows_of(x, ought.back(), 2)));
+          or_throw(rows.route(plan, rows_of(x, y, 2)));
+          std::ranges::fill(x, -1);  // it has left
+          std::size_t const left = random.below(4);
+          or_throw(rows.wait(left));
+          EXPECT_LE(rows.under_way(), left);
+          for (std::size_t at = 0; at + rows.under_way() < there.size(); ++at) {
+            EXPECT_EQ(there[at], ought[at]);
+          }
+        }
+        or_throw(rows.wait());
+        back.resize(plans.size());
+        for (std::size_t at = 0; at < plans.size(); ++at) {
+          back[at].resize(static_cast<std::size_t>(plans[at].rows_before) * 2);
+          or_throw(rows.reverse_route(plans[at], rows_of(there[at], back[at], 2)));
+        }
+        or_throw(rows.begin_step());
+        for (std::size_t at = 0; at < plans.size(); ++at) {
+          EXPECT_EQ(back[at], numbered(plans[at].rows_before, comm.rank()));
+        }
+        EXPECT_EQ(rows.begun(), 2 * plans.size());
+        EXPECT_LE(rows.late(), rows.begun());
+      });
+    }
+  }
+}
+
+TEST(AheadCarrier, AllocatesNothingOnceAsManyWereUnderWay)  // Ensures (3)
+{
+  ballast::run_ranks(3, [](thread_communicator& comm) {
+    auto const plans = draw_routes(3, 3, comm.rank(), 4);
+    ahead_carrier rows(comm);
+    std::vector<std::vector<std::int64_t>> x, y;
+    for (route_plan const& plan : plans) {
+      x.push_back(numbered(plan.rows_before, comm.rank()));
+      y.emplace_back(static_cast<std::size_t>(plan.rows_after) * 2);
+    }
+    std::size_t before = 0;
+    for (int step = 0; step < 8; ++step) {
+      or_throw(comm.barrier());
+      if (step == 4) { before = ballast_test::allocations(); }
+      or_throw(comm.barrier());
+      for (std::size_t at = 0; at < plans.size(); ++at) {
+        or_throw(rows.route(plans[at], rows_of(x[at], y[at], 2)));
+      }
+      or_throw(rows.begin_step());
+    }
+    or_throw(comm.barrier());
+    EXPECT_EQ(ballast_test::allocations(), before);
+  });
+}
+
+TEST(AheadCarrier, TellsOfOtherArraysAndOfRanksThatLeft)  // Ensures (4), Errors
+{
+  auto const errors = ballast::run_ranks(2, [](thread_communicator& comm) {
+    std::vector<tokens> const lengths{8, 8};
+    std::array const from{rank_id{0}, rank_id{1}};
+    std::array const to{rank_id{1}, rank_id{0}};
+    route_plan plan;
+    ballast::plan_route(plan, ballast::place(lengths, from, 2), ballast::place(lengths, to, 2),
+                        comm.rank());
+    ahead_carrier rows(comm);
+    std::vector<std::int32_t> x(16), y(16);
+    std::vector<float> u(16), v(16);
+    auto const begun = comm.rank() == rank_id{0} ? rows.route(plan, rows_of(x, y, 2))
+                                                 : rows.reverse_route(plan, rows_of(u, v, 2));
+    or_throw(begun);
+    auto const done = rows.wait();
+    return done ? std::string() : done.error().message;
+  });
+  EXPECT_THAT(errors, testing::Contains(HasSubstr("the plan or its direction")));
+  ballast::run_ranks(2, [](thread_communicator& comm) {
+    if (comm.rank() == rank_id{1}) { return; }
+    route_plan plan;
+    std::array const from{rank_id{1}};
+    std::array const to{rank_id{0}};
+    std::vector<tokens> const lengths{8};
+    ballast::plan_route(plan, ballast::place(lengths, from, 2), ballast::place(lengths, to, 2),
+                        rank_id{0});
+    ahead_carrier rows(comm);
+    std::vector<float> x, y(8);
+    or_throw(rows.route(plan, rows_of(x, y)));
+    auto const done = rows.wait();
+    ASSERT_FALSE(done);
+    EXPECT_THAT(done.error().ranks, ElementsAre(rank_id{1}));
+    EXPECT_EQ(rows.under_way(), 0U);
+  });
+}
+
+// How long a rank was held up by exchanges, and how long these took on their way.
+struct held_up {
+  std::chrono::duration<double> waited{};
+  int exchanges = 0;
+
+  template <class Call>
+  void time(Call const& call)
+  {
+    auto const begin = std::chrono::steady_clock::now();
+    or_throw(call());
+    waited += std::chrono::steady_clock::now() - begin;
+  }
+  [[nodiscard]] double hidden(std::chrono::duration<double> latency) const
+  {
+    return 1 - waited / (exchanges * latency);
+  }
+};
+
+// Six phases that each compute for 60 ms, over links that take 40: rows of the next phases travel
+// while the present one computes, but for those that the first phase begins with.
+TEST(AheadCarrier, HidesExchangesOfTheNextPhaseBehindThePresentOne)
+{
+  constexpr auto latency = 40ms;
+  constexpr std::size_t ranks = 4;
+  constexpr std::size_t phases = 6;
+  std::array<std::array<held_up, ranks>, 2> all{};
+  for (bool const is_ahead : {false, true}) {
+    ballast_test::run_delayed_ranks(ranks, latency, [&](ballast_test::delayed_communicator& comm) {
+      auto const plan = to_the_next_rank(ranks, comm.rank());
+      held_up& own = all[is_ahead ? 1 : 0][to_index(comm.rank())];
+      own.exchanges = phases;
+      ballast::host_carrier at_once(comm);
+      ahead_carrier ahead(comm);
+      auto const x = numbered(plan.rows_before, comm.rank());
+      std::vector<std::vector<std::int64_t>> y(phases, std::vector<std::int64_t>(x.size()));
+      for (std::size_t phase = 0; phase < phases; ++phase) {
+        if (!is_ahead) {
+          own.time([&] { return at_once.route(plan, rows_of(x, y[phase], 2)); });
+        } else {
+          for (std::size_t next = phase == 0 ? 0 : phase + 1; next <= phase + 1 && next < phases;
+               ++next) {
+            own.time([&] { return ahead.route(plan, rows_of(x, y[next], 2)); });
+          }
+          own.time([&] { return ahead.wait(phase + 1 < phases ? 1 : 0); });
+        }
+        EXPECT_EQ(y[phase],
+                  numbered(8, to_id<rank_id>((to_index(comm.rank()) + ranks - 1) % ranks)));
+        std::this_thread::sleep_for(60ms);
+      }
+      or_throw(ahead.begin_step());
+    });
+  }
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    EXPECT_LE(all[0][rank].hidden(latency), 0.01);
+    EXPECT_GE(all[1][rank].hidden(latency), 0.6);
+  }
+}
+
+}  // namespace
