@@ -12,6 +12,7 @@
 #include <ballast/cost.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/refine.hpp>
+#include <ballast/route/ahead_carrier.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/row_array.hpp>
 #include <ballast/runtime/orchestrated_step.hpp>
@@ -56,6 +57,17 @@ TEST(Orchestrator, PutsRowsWhereANaiveRearrangementDoes)  // Ensures (1) (2)
     });
     EXPECT_THAT(wrong, testing::Each(0U)) << ranks << " ranks";
   }
+}
+
+TEST(Orchestrator, PutsThemThereWhereACarrierSendsAhead)
+{
+  auto const wrong = ballast::run_ranks(4, [](thread_communicator& comm) {
+    ballast::ahead_carrier rows(comm);
+    std::tuple const encoders{plain_phase(4, 2), plain_phase(4)};
+    return ballast_test::wrong_arrays(comm, encoders, plain_phase(4), 7,
+                                      ballast_test::trials_of(25), rows);
+  });
+  EXPECT_THAT(wrong, testing::Each(0U));
 }
 
 TEST(Orchestrator, TakesTextAloneAndAStepOfNothing)
