@@ -74,6 +74,35 @@ TEST(MpiDataRanks, TrainOnWhatOneProcessWould)
   }
 }
 
+// Four trainers share each video: what each receives from the two loaders are its own frames and
+// texts, and no other bytes.
+TEST(MpiDataRanks, FetchTheFramesThatTheyCompute)
+{
+  if (ballast_test::world_size() != 8) { GTEST_SKIP() << "needs 4 trainers, a proxy, 3 loaders"; }
+  auto plain = ballast_test::over_world();
+  rank_id const proxy{4};
+  ballast_test::mortal_communicator comm(plain, ~std::size_t{0}, [] {}, proxy);
+  ballast_test::by_frames const plan{4};
+  if (comm.rank() > proxy) {
+    auto const done = serve_as_loader(comm, proxy, ballast_test::video_source{});
+    EXPECT_TRUE(done) << done.error().message;
+    return;
+  }
+  if (comm.rank() == proxy) {
+    auto const done = serve_as_proxy(comm, 4, plan, setup, {}, options);
+    EXPECT_TRUE(done) << done.error().message;
+    return;
+  }
+  auto const own = ballast_test::train_as(comm, proxy, options, 1'000'000);
+  EXPECT_EQ(own.error, "");
+  std::uint64_t wanted = 0;
+  for (std::uint64_t sample = 0; sample < setup.samples; ++sample) {
+    wanted += setup.epochs * plan.bytes_of(sample)[to_index(comm.rank())];
+  }
+  EXPECT_EQ(own.bytes, wanted);
+  EXPECT_EQ(comm.fetched, wanted);
+}
+
 // Loads like the other, and dies or stops at some call.
 struct mortal_source {
   faulty_source source;

@@ -340,7 +340,11 @@ struct in_turn {
 
 ballast::digest& add_step(ballast::digest& word, data_step const& step)
 {
-  return word.add(step.digest()).add(std::span(step.owner));
+  word.add(step.digest());
+  for (ballast::data_share const& each : step.shares) {
+    word.add(each.entry).add(to_index(each.rank)).add(each.first).add(each.count);
+  }
+  return word;
 }
 
 world_case data(std::uint64_t seed, std::size_t ranks)

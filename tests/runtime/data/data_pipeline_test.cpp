@@ -20,12 +20,14 @@ using ballast::data_setup;
 using ballast::data_windows;
 using ballast::loader_options;
 using ballast::rank_id;
+using ballast_test::by_frames;
 using ballast_test::by_length;
 using ballast_test::faulty_source;
 using ballast_test::form;
 using ballast_test::measured_source;
 using ballast_test::run;
 using ballast_test::trained;
+using ballast_test::video_source;
 using std::chrono::milliseconds;
 using testing::HasSubstr;
 
@@ -106,6 +108,64 @@ TEST_P(DataPipeline, TrainsTheSameWhoeverIsLost)  // Ensures (1) (2), and resume
     auto joined = part.digests;
     joined.insert(joined.end(), rest.digests.begin(), rest.digests.end());
     ASSERT_EQ(joined, expected.digests);
+  }
+}
+
+TEST_P(DataPipeline, GivesEachRankItsPartOfASampleWhoeverIsLost)
+{
+  ballast::random_source random(6);
+  for (int trial = 0; trial < runs(); ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    data_setup const setup{.samples = 30 + random.below(30), .step_samples = 6, .epochs = 2};
+    std::size_t const ranks = 1 + random.below(4);
+    video_source faulty;
+    faulty.bad = {random.below(setup.samples)};
+    faulty.throws_per_mille = trial < 2 ? 0 : static_cast<std::uint32_t>(random.below(60));
+    auto const found =
+        run(GetParam(), {.trainers = ranks, .loaders = 2 + random.below(3)}, faulty,
+            by_frames{ranks}, setup, data_windows{.steps = 2, .held_back = 1}, {.most = 4})
+            .trainers;
+    std::vector<std::uint64_t> wanted;
+    std::vector<std::uint64_t> bytes(ranks);
+    for (std::uint64_t sample = 0; sample < setup.samples; ++sample) {
+      if (faulty.bad.contains(sample)) { continue; }
+      // Two ranks have the first byte of a sample without frames.
+      bool const two = sample % 6 == 0 && ranks > 1;
+      wanted.insert(wanted.end(), two ? 4 : 2, sample);
+      auto const own = by_frames{ranks}.bytes_of(sample);
+      for (std::size_t rank = 0; rank < ranks; ++rank) { bytes[rank] += 2 * own[rank]; }
+    }
+    ASSERT_EQ(all_samples(found), wanted);
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      ASSERT_EQ(found[rank].error, "");
+      ASSERT_EQ(found[rank].bytes, bytes[rank]);
+      ASSERT_EQ(found[rank].plans, found.front().plans);
+    }
+  }
+}
+
+// Parts that are not those of the payload, or not the same again.
+struct wrong_parts : video_source {
+  ballast::data_part last{0, 1, 8};
+
+  [[nodiscard]] ballast::result<ballast::loaded_sample> load(std::uint64_t sample) const
+  {
+    auto loaded = video_source::load(sample);
+    if (loaded) { loaded->parts.push_back(last); }
+    return loaded;
+  }
+};
+
+TEST_P(DataPipeline, RefusesPartsThatAreNotThoseOfThePayload)
+{
+  data_setup const setup{.samples = 20, .step_samples = 5};
+  for (ballast::data_part const last :
+       {ballast::data_part{0, 1, 8}, {0, 1, ~std::uint64_t{0}}, {1, 1, 0}, {0, -1, 0}}) {
+    for (trained const& each :
+         run(GetParam(), {.trainers = 2}, wrong_parts{{}, last}, by_frames{2}, setup).trainers) {
+      EXPECT_THAT(each.error, testing::MatchesRegex("sample [0-9]+ has [0-9]+ parts of a payload "
+                                                    "of [0-9]+ bytes; load\\(\\) has to .*"));
+    }
   }
 }
 
@@ -281,6 +341,26 @@ TEST_P(DataPipeline, ReportsWhatThePlanGetsWrong)
        run(GetParam(), {.trainers = 2}, faulty_source{}, nobody, setup).trainers) {
     EXPECT_THAT(each.error, HasSubstr("to rank 2 of 2"));
   }
+  auto const first_bytes = [](ballast::data_step const& step,
+                              std::vector<ballast::data_share>& shares) {
+    for (std::size_t entry = 0; entry + 1 < step.samples.size(); ++entry) {
+      shares.push_back({entry, rank_id{0}, 0, step.parts_of(entry)[0].bytes});
+    }
+    return ballast::result<void>{};
+  };
+  auto const too_many = [](ballast::data_step const&, std::vector<ballast::data_share>& shares) {
+    shares.push_back({1, rank_id{0}, 8, 4000});
+    return ballast::result<void>{};
+  };
+  data_setup const two{.samples = 2, .step_samples = 2};
+  auto const error_with = [&](auto const& plan) {
+    return run(GetParam(), {.trainers = 2}, video_source{}, plan, two).trainers[1].error;
+  };
+  EXPECT_THAT(error_with(first_bytes),
+              testing::MatchesRegex("the plan of step 0 gave nobody byte [0-9]+ of the [0-9]+ of "
+                                    "sample [01]; give each to a rank"));
+  EXPECT_THAT(error_with(too_many),
+              HasSubstr("gave 4000 bytes from byte 8 of entry 1, of 2 samples, to rank 0 of 2"));
   auto const throws = [](ballast::data_step const&, std::span<rank_id>) -> ballast::result<void> {
     throw std::runtime_error("no solver");
   };

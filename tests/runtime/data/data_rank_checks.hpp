@@ -30,13 +30,52 @@ struct by_length {
   }
 };
 
+/// Gives the frames of each sample in turn to the ranks, and its text, the last part, to the first
+/// rank and to the last one.
+struct by_frames {
+  std::size_t ranks = 1;
+
+  ballast::result<void> operator()(ballast::data_step const& step,
+                                   std::vector<ballast::data_share>& shares) const
+  {
+    for (std::size_t entry = 0; entry < step.samples.size(); ++entry) {
+      auto const parts = step.parts_of(entry);
+      std::uint64_t first = 0;
+      for (std::size_t part = 0; part < parts.size(); ++part) {
+        auto const give = [&](std::size_t rank) {
+          shares.push_back(
+              {entry, ballast::to_id<ballast::rank_id>(rank), first, parts[part].bytes, entry / 2});
+        };
+        bool const is_text = part + 1 == parts.size();
+        give(is_text ? 0 : (step.samples[entry] + part) % ranks);
+        if (is_text && ranks > 1) { give(ranks - 1); }
+        first += parts[part].bytes;
+      }
+    }
+    return {};
+  }
+
+  /// What each rank is to fetch of a sample in all.
+  [[nodiscard]] std::vector<std::uint64_t> bytes_of(std::uint64_t sample) const
+  {
+    std::vector<std::uint64_t> all(ranks);
+    auto const [frames, frame, text] = video_source::shape_of(sample);
+    for (std::size_t each = 0; each < frames; ++each) { all[(sample + each) % ranks] += frame; }
+    all.front() += text;
+    if (ranks > 1) { all.back() += text; }
+    return all;
+  }
+};
+
 /// A communicator whose rank ends in the middle of what it says: instead of its n-th send, `end()`
-/// is called, which does not return.
+/// is called, which does not return. It counts what is received from ranks behind `proxy`: from
+/// loaders a trainer receives payloads alone.
 template <class Communicator, class End>
 class mortal_communicator {
  public:
-  mortal_communicator(Communicator& comm, std::size_t last, End end)
-      : comm_(comm), last_(last), end_(std::move(end))
+  mortal_communicator(Communicator& comm, std::size_t last, End end,
+                      ballast::rank_id proxy = ballast::rank_id{1'000'000})
+      : comm_(comm), last_(last), end_(std::move(end)), proxy_(proxy)
   {}
 
   [[nodiscard]] ballast::rank_id rank() const { return comm_.rank(); }
@@ -51,6 +90,7 @@ class mortal_communicator {
   [[nodiscard]] ballast::result<ballast::transfer_id> receive(std::span<std::byte> bytes,
                                                               ballast::rank_id peer)
   {
+    fetched += peer > proxy_ ? bytes.size() : 0;
     return comm_.receive(bytes, peer);
   }
   [[nodiscard]] ballast::result<void> start() { return comm_.start(); }
@@ -59,18 +99,21 @@ class mortal_communicator {
   [[nodiscard]] bool cancel(ballast::transfer_id transfer) { return comm_.cancel(transfer); }
 
   std::size_t sent = 0;
+  std::size_t fetched = 0;  // bytes
 
  private:
   Communicator& comm_;
   std::size_t last_;
   End end_;
+  ballast::rank_id proxy_;
 };
 
 /// What a trainer saw, or what another rank returned.
 struct trained {
   std::vector<std::uint64_t> digests = {};
-  std::vector<std::uint64_t> plans = {};  // digests of who has what
-  std::vector<std::uint64_t> samples = {};
+  std::vector<std::uint64_t> plans = {};    // digests of who has what
+  std::vector<std::uint64_t> samples = {};  // of which it has the first byte
+  std::uint64_t bytes = 0;
   std::vector<std::string> news = {};
   std::string state = {};  // the last
   std::string error = {};
@@ -87,14 +130,24 @@ trained take_steps(ballast::rank_id rank, std::size_t most_steps, Next next)
     if (!batch || !*batch) { break; }
     ballast::data_step const& step = *(*batch)->step;
     own.digests.push_back(step.digest());
-    own.plans.push_back(ballast::digest{}.add(std::span(step.owner)).value());
-    for (auto const& each : (*batch)->own) {
-      own.samples.push_back(step.samples[each.entry]);
-      EXPECT_EQ(step.owner[each.entry], rank);
-      if (each.bytes != faulty_source::bytes_of(step.samples[each.entry])) {
+    ballast::digest plan;
+    std::size_t at = 0;
+    for (ballast::data_share const& share : step.shares) {
+      plan.add(share.entry).add(to_index(share.rank)).add(share.first).add(share.count);
+      if (share.rank != rank) { continue; }
+      std::uint64_t const sample = step.samples[share.entry];
+      if (share.first == 0) { own.samples.push_back(sample); }
+      own.bytes += share.count;
+      auto const whole = faulty_source::bytes_of(sample);
+      auto const& each = (*batch)->own.at(at++);
+      EXPECT_EQ(each.microbatch, share.microbatch);
+      if (each.entry != share.entry || each.first != share.first ||
+          !std::ranges::equal(each.bytes, std::span(whole).subspan(share.first, share.count))) {
         own.error = "wrong payload";
       }
     }
+    EXPECT_EQ(at, (*batch)->own.size());
+    own.plans.push_back(plan.value());
     own.news.insert(own.news.end(), step.news.begin(), step.news.end());
     own.state = step.save();
   }

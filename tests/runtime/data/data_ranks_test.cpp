@@ -141,6 +141,51 @@ TEST(ServeAsProxy, LosesNoSampleWhenALoaderIsGoneAtAnyMoment)
   }
 }
 
+// Four trainers share each video, and one of two loaders ends at one of ten moments.
+TEST(ServeAsProxy, SendsEachItsFramesOnceThoughALoaderIsGone)
+{
+  ballast_test::passing_time const passes(step_of_time);
+  rank_id const proxy{4};
+  loader_options const options{.least = 2, .late_after = milliseconds(300)};
+  ballast_test::by_frames const plan{4};
+  auto const runs = ballast::run_ranks(10, [&](ballast::thread_communicator& moment) {
+    return run_ranks_that_stay(7, milliseconds(5000), [&](ballast::thread_communicator& plain) {
+      bool const mortal = plain.rank() == rank_id{5};
+      ballast_test::mortal_communicator comm(
+          plain, mortal ? 2 * to_index(moment.rank()) : ~std::size_t{0}, [] { throw killed{}; },
+          proxy);
+      try {
+        if (comm.rank() < proxy) {
+          trained own = ballast_test::train_as(comm, proxy, options, 1'000'000);
+          // What is sent anew, since its loader was lost, may come twice.
+          EXPECT_GE(comm.fetched, own.bytes);
+          return own;
+        }
+        return trained{
+            .error =
+                error_of(comm.rank() == proxy
+                             ? serve_as_proxy(comm, 4, plan, mortal_setup, mortal_windows, options)
+                             : serve_as_loader(comm, proxy, ballast_test::video_source{}))};
+      } catch (killed const&) {
+        return trained{.error = "killed"};
+      }
+    });
+  });
+  std::vector<std::uint64_t> wanted(4);
+  for (std::uint64_t sample = 0; sample < mortal_setup.samples; ++sample) {
+    auto const own = plan.bytes_of(sample);
+    for (std::size_t rank = 0; rank < 4; ++rank) { wanted[rank] += 2 * own[rank]; }
+  }
+  for (auto const& ranks : runs) {
+    EXPECT_EQ(ranks[5].error, "killed");
+    for (std::size_t rank = 0; rank < 4; ++rank) {
+      EXPECT_EQ(ranks[rank].error, "");
+      EXPECT_EQ(ranks[rank].bytes, wanted[rank]);
+      EXPECT_EQ(ranks[rank].digests, ranks[0].digests);
+    }
+  }
+}
+
 // Six plans, each shorter than the deadline and together longer, while one loader is parked.
 TEST(ServeAsProxy, IsHeardBetweenPlans)
 {

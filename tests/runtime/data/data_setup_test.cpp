@@ -50,7 +50,7 @@ TEST(DataStep, HasADigestOfWhatTrainsAndNotOfWhoComputesIt)
       .number = 4, .modules = 2, .samples = {7, 9}, .lengths = {1, 2, 3, 4}};
   EXPECT_THAT(step.lengths_of(1), testing::ElementsAre(3, 4));
   ballast::data_step other = step;
-  other.owner = {ballast::rank_id{1}, ballast::rank_id{0}};
+  other.shares = {{.entry = 1, .rank = ballast::rank_id{1}}, {.entry = 0}};
   other.news = {"loader 1 was lost"};
   EXPECT_EQ(step.digest(), other.digest());
   other.lengths[1] = 3;

@@ -53,6 +53,32 @@ struct faulty_source {
   }
 };
 
+/// One whose samples are frames and a text.
+struct video_source : faulty_source {
+  struct shape {
+    std::size_t frames = 0;
+    std::uint64_t frame = 0;  // bytes
+    std::uint64_t text = 0;
+  };
+  [[nodiscard]] static shape shape_of(std::uint64_t sample)
+  {
+    std::uint64_t const bytes = bytes_of(sample).size();
+    std::size_t const frames = sample % 6;
+    std::uint64_t const frame = bytes / (frames + 1);
+    return {frames, frame, bytes - frames * frame};
+  }
+
+  [[nodiscard]] ballast::result<ballast::loaded_sample> load(std::uint64_t sample) const
+  {
+    auto loaded = faulty_source::load(sample);
+    if (!loaded) { return loaded; }
+    auto const [frames, frame, text] = shape_of(sample);
+    loaded->parts.assign(frames, {0, 1, frame});
+    loaded->parts.push_back({0, 2, text});
+    return loaded;
+  }
+};
+
 /// One that also knows lengths before.
 struct measured_source : faulty_source {
   [[nodiscard]] static std::vector<ballast::tokens> lengths(std::uint64_t sample)

@@ -23,9 +23,12 @@ namespace ballast::inline v0 {
 ///
 /// The loader that decodes the last sample of a step has it planned, by plan(step, owners), which
 /// writes the rank of each sample and may be any planner: step.lengths_of(entry) has its lengths.
-/// A payload moves from loader to rank, without a copy. Threads are started and ended as measured
-/// rates ask for. `serve_as_proxy` and `data_trainer`
-/// are the same for processes.
+/// A payload moves from loader to rank, without a copy. Where a plan takes a std::vector of
+/// data_share in the place of owners, it lists which bytes of which sample each rank computes, in
+/// the order in which it does: so ranks may share a sample (step.parts_of(entry)), or have the same.
+///
+/// Threads are started and ended as measured rates ask for. `serve_as_proxy` and `data_trainer` are
+/// the same for processes.
 ///
 /// Expects     ranks >= 1; options.late_after is above 0; each rank calls next() from one thread at a
 ///             time. All calls have returned when the pipeline is destroyed.
@@ -36,8 +39,8 @@ namespace ballast::inline v0 {
 ///             (3) steps that were made before an error are taken before it, by every rank
 ///             (4) the destructor ends the threads; it waits for those that are in load()
 /// Errors      next: those of data_proxy and of the plan; failed: the plan threw;
-///             infeasible: the plan gave a sample to a rank that is not there; peer_lost: more
-///             loaders were lost than options.most_lost.
+///             infeasible: the plan gave a sample to a rank that is not there, or bytes of one to
+///             nobody; peer_lost: more loaders were lost than options.most_lost.
 template <data_source Source, detail::data_plan Plan>
 class data_pipeline {
  public:
@@ -104,7 +107,7 @@ class data_pipeline {
     if (step == nullptr) {
       return proxy_.stopped.map([] { return std::optional<data_batch>(); });
     }
-    data_batch batch = detail::batch_of(step->step, step->tickets, rank, proxy_.payloads);
+    data_batch batch = detail::batch_of(step->step, step->tickets, rank, times.payloads);
     if (proxy_.take(rank, computed)) {
       start_loaders();
       work_.notify_all();
@@ -139,6 +142,7 @@ class data_pipeline {
   struct rank_times {
     std::optional<clock::time_point> returned = {};
     clock::duration waited = {};
+    std::map<std::uint64_t, std::vector<std::byte>> payloads = {};  // that it has not taken
   };
 
   [[nodiscard]] detail::known_lengths lengths() const
@@ -221,9 +225,13 @@ class data_pipeline {
     if (!loaded.sample) {
       proxy_.proxy.cannot_decode(own.number, dealt.ticket, loaded.sample.error().message);
       work_.notify_all();  // there may be room
-    } else if (proxy_.report(own.number, dealt.ticket, loaded.took, loaded.sample->lengths,
-                             std::move(loaded.sample->bytes))) {
-      proxy_.proxy.deliver(dealt.ticket);
+    } else {
+      auto& [lengths, payload, parts] = *loaded.sample;
+      std::size_t const bytes = payload.size();
+      if (proxy_.report(own.number, dealt.ticket, loaded.took, lengths, parts, bytes,
+                        std::move(payload))) {
+        proxy_.proxy.deliver(dealt.ticket);
+      }
     }
     proxy_.drop([&](auto...) { work_.notify_all(); });
     make_steps(lock);
@@ -235,10 +243,24 @@ class data_pipeline {
     if (planning_) { return; }
     planning_ = true;
     while (auto made = proxy_.make()) {
+      std::vector<std::vector<std::byte>> payloads;
+      for (std::uint64_t const ticket : made->tickets) {
+        payloads.push_back(std::move(proxy_.payloads.extract(ticket).mapped()));
+      }
       lock.unlock();
       auto const planned = proxy_.plan(made->step);
+      std::vector<std::vector<std::vector<std::byte>>> pieces;
+      for (std::size_t entry = 0; planned && entry < payloads.size(); ++entry) {
+        pieces.push_back(detail::cut(std::move(payloads[entry]), (*planned)[entry]));
+      }
       lock.lock();
       if (planned) {
+        for (std::size_t entry = 0; entry < pieces.size(); ++entry) {
+          for (std::size_t taker = 0; taker < pieces[entry].size(); ++taker) {
+            ranks_[(*planned)[entry][taker].first].payloads.emplace(
+                made->tickets[entry], std::move(pieces[entry][taker]));
+          }
+        }
         proxy_.add(*std::move(made));
         ready_.notify_all();
       } else {

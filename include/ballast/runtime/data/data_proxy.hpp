@@ -455,12 +455,14 @@ class window_opener {
 ///                 equal digests; what was dealt and not taken comes again
 ///             (6) a sample trains at most windows.held_back steps after it arrives
 /// Errors      health(), after which nothing is dealt or made any more. out_of_range: a wrong number
-///             of lengths, or one below 0 or above longest_sample, or costs of a window that
-///             data_windows refuses; mismatch: a sample that was fetched again has other lengths;
+///             of lengths, or one below 0 or above longest_sample, or parts that are not all of a
+///             payload, or costs of a window that data_windows refuses; mismatch: a sample that was
+///             fetched again has other lengths or parts;
 ///             infeasible: the window policy broke its promise; failed: it, the cost of windows or
 ///             lengths_of threw, or a sample cannot be decoded where that stops the step, or could
 ///             once, and not after its loader was lost.
-/// Complexity  4 bytes a sample of an epoch, and some 40 a sample of the windows that are open.
+/// Complexity  4 bytes a sample of an epoch, and some 50 a sample and 24 a part of the windows that
+///             are open.
 ///             A call is O(1), but for one of each window, which is O(its samples), and lose.
 /// Source      FlexRL, 2025, section 4.4: a proxy with metadata, local loaders with data.
 class data_proxy {
@@ -515,10 +517,12 @@ class data_proxy {
     }
   }
 
-  /// A loader has decoded what it was dealt. Returns whether it is to keep the payload: not if the
-  /// sample was dealt to another loader meanwhile, or is not needed.
+  /// A loader has decoded what it was dealt: a payload of so many bytes, in these parts, or in one.
+  /// Returns whether it is to keep the payload: not if the sample was dealt to another loader
+  /// meanwhile, or is not needed.
   [[nodiscard]] bool report(std::uint32_t loader, std::uint64_t ticket,
-                            std::span<tokens const> lengths)
+                            std::span<tokens const> lengths, std::span<data_part const> parts = {},
+                            std::uint64_t bytes = 0)
   {
     if (compared_.ends(loader, ticket)) {
       if (health_) { health_ = compared_.compare(lengths); }
@@ -527,7 +531,9 @@ class data_proxy {
     detail::open_window* const window = awaited(loader, ticket);
     if (window == nullptr) { return false; }
     detail::window_sample& sample = window->samples[ticket - window->first_ticket];
-    health_ = window->keep_lengths(sample, lengths, setup().modules);
+    health_ = window->keep_lengths(sample, lengths, setup().modules).and_then([&] {
+      return window->keep_parts(sample, parts, bytes, setup().modules);
+    });
     if (!health_) { return false; }
     sample.place = place::held;
     note(*window, sample);

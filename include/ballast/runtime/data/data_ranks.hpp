@@ -151,7 +151,7 @@ class data_trainer {
           if ((--each)->loader == message.one) { each = receives_.erase(each); }
         }
         break;
-      case word::redirect: expect(message.one, in.read<detail::payload_place>()); break;
+      case word::redirect: expect(message.one, message.two, in.read<std::size_t>()); break;
       case word::stop:
         stopped_ = tl::unexpected(detail::read_reason(message));
         stopped_at_ = clock::now();
@@ -169,24 +169,25 @@ class data_trainer {
     data_step step;
     in.read_into(detail::said_by(step));
     auto tickets = in.read<std::vector<std::uint64_t>>();
-    auto const places = in.read<std::vector<detail::payload_place>>();
+    auto const loaders = in.read<std::vector<std::uint64_t>>();
     announced& added = steps_.emplace_back();
-    for (std::size_t entry = 0; entry < tickets.size(); ++entry) {
-      if (step.owner[entry] != comm_.rank()) { continue; }
+    std::map<std::size_t, std::size_t> bytes;  // of each entry
+    for (data_share const& share : step.shares) {
+      if (share.rank == comm_.rank()) { bytes[share.entry] += share.count; }
+    }
+    for (auto const& [entry, count] : bytes) {
       awaited_.emplace(tickets[entry], step.number);
       ++added.awaited;
-      if (places[entry].first != detail::no_loader) { expect(tickets[entry], places[entry]); }
+      if (loaders[entry] != detail::no_loader) { expect(tickets[entry], loaders[entry], count); }
     }
     added.step = std::make_shared<data_step const>(std::move(step));
     added.tickets = std::move(tickets);
   }
 
-  void expect(std::uint64_t ticket, detail::payload_place place)
+  void expect(std::uint64_t ticket, std::uint64_t loader, std::size_t bytes)
   {
-    receives_.push_back({ticket,
-                         place.first,
-                         clock::now(),
-                         {comm_, std::vector<std::byte>(place.second), false, place.first}});
+    receives_.push_back(
+        {ticket, loader, clock::now(), {comm_, std::vector<std::byte>(bytes), false, loader}});
   }
 
   void keep(receive& received)
@@ -227,7 +228,7 @@ class data_trainer {
 
 /// What a rank of a data pipeline that loads samples does until the proxy says that all is over: it
 /// loads what it is dealt, in a thread, tells lengths, and sends each payload to the rank that
-/// computes it.
+/// computes it, or its bytes to those who share it.
 ///
 /// Expects     the rank `proxy` calls serve_as_proxy. Only this thread uses comm.
 /// Ensures     a payload is sent once; it answers while it loads
@@ -268,9 +269,14 @@ template <point_to_point Communicator, data_source Source>
       switch ((*said)->word) {
         case data_word::load: waiting.push_back({ticket, (*said)->two}); break;
         case data_word::drop: held.erase(ticket); break;
-        case data_word::send:
-          leaving.emplace_back(comm, std::move(held.extract(ticket).mapped()), true, (*said)->two);
+        case data_word::send: {
+          auto const takers = detail::data_body(**said).read<detail::payload_takers>();
+          auto pieces = detail::cut(std::move(held.extract(ticket).mapped()), takers);
+          for (std::size_t taker = 0; taker < pieces.size(); ++taker) {
+            leaving.emplace_back(comm, std::move(pieces[taker]), true, takers[taker].first);
+          }
           break;
+        }
         case data_word::stop:
           over = parts = true;
           ended = tl::unexpected(detail::read_reason(**said));
@@ -298,7 +304,7 @@ template <point_to_point Communicator, data_source Source>
         over = true;
       } else if (sample) {
         post.send(message{data_word::loaded, dealt.ticket, sample->bytes.size()}.with(
-            took.count(), sample->lengths));
+            took.count(), sample->lengths, sample->parts));
         held.insert_or_assign(dealt.ticket, std::move(sample->bytes));
       } else {
         post.send(message{data_word::broken, dealt.ticket}.with(sample.error().message));
@@ -473,15 +479,19 @@ class proxy_rank {
       case word::loaded: {
         --own.loads;
         auto const took = nanoseconds(in.read<nanoseconds::rep>());
-        payload_place const place{own.rank(), said.two};
+        auto const lengths = in.read<std::vector<tokens>>();
+        auto const parts = in.read<std::vector<data_part>>();
         bool const kept =
-            proxy_.report(own.rank(), said.one, took, in.read<std::vector<tokens>>(), place);
+            proxy_.report(own.rank(), said.one, took, lengths, parts, said.two, own.rank());
         auto const awaited = awaited_.find(said.one);
         if (!kept) {
           drop(own, said.one);
         } else if (awaited != awaited_.end() && !ending_) {  // its first loader was lost
-          own.send({word::send, said.one, awaited->second});
-          peers_.all[awaited->second].send(data_message{word::redirect, said.one}.with(place));
+          own.send(data_message{word::send, said.one}.with(awaited->second));
+          for (auto const& [taker, ranges] : awaited->second) {
+            peers_.all[taker].send(
+                data_message{word::redirect, said.one, own.rank()}.with(bytes_of(ranges)));
+          }
         }
         break;
       }
@@ -490,11 +500,16 @@ class proxy_rank {
         proxy_.proxy.cannot_decode(own.rank(), said.one, in.read<std::string>());
         break;
       case word::gone: lose(own, in.read<std::string>()); break;
-      case word::received:
+      case word::received: {
+        auto const awaited = awaited_.find(said.one);
+        if (awaited == awaited_.end()) { break; }  // it came from two loaders
+        std::erase_if(awaited->second, [&](auto const& each) { return each.first == own.rank(); });
+        if (!awaited->second.empty()) { break; }
+        awaited_.erase(awaited);
         proxy_.proxy.deliver(said.one);
         proxy_.payloads.erase(said.one);
-        awaited_.erase(said.one);
         break;
+      }
       case word::taken: (void)proxy_.take(to_id<rank_id>(own.rank()), nanoseconds(said.one)); break;
       case word::missing:
         if (peer& late = peers_.loader_at(said.one); !late.ended) {
@@ -531,8 +546,7 @@ class proxy_rank {
     own.ended = own.lost = true;
     own.send({word::end, 1});  // if it only was slow
     peers_.tell(peers_.trainers(), {word::given_up, own.rank()});
-    std::erase_if(proxy_.payloads,
-                  [&](auto const& each) { return each.second.first == own.rank(); });
+    std::erase_if(proxy_.payloads, [&](auto const& each) { return each.second == own.rank(); });
     if (over_ && awaited_.empty()) {  // nobody needs it
       (void)proxy_.proxy.lose(own.rank(), why);
     } else {
@@ -586,22 +600,21 @@ class proxy_rank {
       auto made = proxy_.make();
       if (!made) { break; }
       busy_ = true;
-      if (auto done = proxy_.plan(made->step); !done) {
-        proxy_.stop(done.error());
+      auto takers = proxy_.plan(made->step);
+      if (!takers) {
+        proxy_.stop(takers.error());
         break;
       }
-      std::vector<payload_place> places;
+      std::vector<std::uint64_t> loaders;
       for (std::size_t entry = 0; entry < made->tickets.size(); ++entry) {
         std::uint64_t const ticket = made->tickets[entry];
-        std::size_t const owner = to_index(made->step.owner[entry]);
-        awaited_[ticket] = owner;
+        payload_takers& own = awaited_[ticket] = std::move((*takers)[entry]);
         auto const at = proxy_.payloads.find(ticket);
-        places.push_back(at == proxy_.payloads.end() ? payload_place(no_loader, 0) : at->second);
+        loaders.push_back(at == proxy_.payloads.end() ? no_loader : at->second);
         if (at == proxy_.payloads.end()) { continue; }
-        peers_.loader_at(at->second.first).send({word::send, ticket, owner});
+        peers_.loader_at(at->second).send(data_message{word::send, ticket}.with(own));
       }
-      peers_.tell(trainers,
-                  data_message{word::step}.with(said_by(made->step), made->tickets, places));
+      peers_.tell(trainers, data_message{word::step}.with(made->step, made->tickets, loaders));
       proxy_.add(*std::move(made));
       peers_.keep_alive(!ending_);  // a plan takes time
     }
@@ -627,9 +640,9 @@ class proxy_rank {
     ended_ = peers_.ended(loaders);
   }
 
-  planned_proxy<payload_place, Plan> proxy_;
+  planned_proxy<std::uint64_t, Plan> proxy_;  // payloads are at these loaders
   proxy_peers<Communicator> peers_;
-  std::map<std::uint64_t, std::size_t> awaited_;  // tickets that trainers wait for, and who
+  std::map<std::uint64_t, payload_takers> awaited_;  // tickets that trainers wait for, and who
   bool busy_ = false;
   bool over_ = false;    // trainers have been told that no step follows
   bool told_ = false;    // and why it stops
@@ -658,9 +671,9 @@ class proxy_rank {
 ///                 or of which a trainer has waited so long for a payload, is lost: the news of a
 ///                 step name it, by its rank. It is not listened to any more
 ///             (3) a payload goes from its loader to the rank that computes it, once, when a step is
-///                 planned
+///                 planned; where several ranks share it, each gets its own bytes and no others
 /// Errors      those of data_proxy, of restore and of the plan; infeasible: a sample was given to a
-///             rank that is not there; peer_lost: all loaders are lost, or more than most_lost;
+///             rank that is not there, or bytes of one to nobody; peer_lost: all loaders are lost, or more than most_lost;
 ///             timed_out, with their ranks: trainers say nothing for as long as the deadline;
 ///             mismatch: ranks have other parts than this one was told. Trainers get these from
 ///             next() and loaders from serve_as_loader too. Those of comm.

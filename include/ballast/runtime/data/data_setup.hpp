@@ -10,10 +10,21 @@
 
 namespace ballast::inline v0 {
 
+/// What of a sample a rank may compute by itself: a frame of a video, an image, a text.
+struct data_part {
+  std::uint32_t module = 0;  ///< that computes it
+  tokens length = 0;         ///< in that module
+  std::uint64_t bytes = 0;   ///< of the payload
+
+  friend bool operator==(data_part, data_part) = default;
+};
+
 /// A sample as its loader gives it: its length in each module, and what the model trains on.
 struct loaded_sample {
   std::vector<tokens> lengths;
   std::vector<std::byte> bytes;
+  /// What `bytes` has, part after part; empty: the sample is one part.
+  std::vector<data_part> parts = {};
 };
 
 /// Where samples come from: the user's part of a data pipeline.
@@ -66,9 +77,22 @@ struct data_setup {
   std::size_t fetched_ahead = 2;
 };
 
+/// Bytes of a sample that a rank computes, as the plan of a step says. Several ranks may have the
+/// same ones, as tensor ranks do.
+struct data_share {
+  std::size_t entry = 0;  ///< which of the step's samples it is of
+  rank_id rank{};
+  std::uint64_t first = 0;  ///< of its payload
+  std::uint64_t count = 0;
+  std::size_t microbatch = 0;  ///< in which the rank computes it
+
+  friend bool operator==(data_share, data_share) = default;
+};
+
 /// A step of training as every rank sees it: which samples, how long they are, who computes them.
 ///
-/// Shapes      samples[n], lengths[n x modules], a row of each sample; owner[n].
+/// Shapes      samples[n], lengths[n x modules], a row of each sample; part_begins[n + 1], those of
+///             sample e are parts[part_begins[e]] up to parts[part_begins[e + 1]].
 struct data_step {
   std::uint64_t number = 0;    ///< counts steps over all epochs
   std::uint64_t epoch = 0;     ///< counts from 0
@@ -78,9 +102,11 @@ struct data_step {
   std::size_t modules = 1;  ///< lengths of each sample
   std::vector<std::uint64_t> samples = {};
   std::vector<tokens> lengths = {};
-  std::vector<rank_id> owner = {};     ///< as the plan says; empty until it is made
-  std::vector<std::string> news = {};  ///< a sentence for each sample left out or loader lost
-  std::string saved = {};              ///< what save() returns
+  std::vector<data_part> parts = {};
+  std::vector<std::size_t> part_begins = {};
+  std::vector<data_share> shares = {};  ///< in the order of the plan; empty until it is made
+  std::vector<std::string> news = {};   ///< a sentence for each sample left out or loader lost
+  std::string saved = {};               ///< what save() returns
 
   /// What data_proxy::restore needs to go on after this step, and to see whether it is given the
   /// same data, setup and windows.
@@ -89,6 +115,13 @@ struct data_step {
   [[nodiscard]] std::span<tokens const> lengths_of(std::size_t entry) const
   {
     return {lengths.data() + entry * modules, modules};
+  }
+
+  /// The parts of a sample, as its payload has them; at least one.
+  [[nodiscard]] std::span<data_part const> parts_of(std::size_t entry) const
+  {
+    std::size_t const begin = part_begins[entry];
+    return {parts.data() + begin, part_begins[entry + 1] - begin};
   }
 
   /// One word of what trains in this step. It does not depend on who computes what, so it is the
@@ -107,12 +140,15 @@ struct data_step {
 };
 
 /// What a rank has of a step: all of its metadata, and the payloads that the plan gives this rank,
-/// in the order of the step's entries.
+/// in the order of the step's shares.
 struct data_batch {
-  /// A sample that this rank computes: which entry of the step it is, and its payload.
+  /// A sample that this rank computes, or what it has of one: which entry of the step it is, its
+  /// bytes, and where in the payload these begin.
   struct own_sample {
     std::size_t entry = 0;
     std::vector<std::byte> bytes = {};
+    std::uint64_t first = 0;
+    std::size_t microbatch = 0;
   };
 
   std::shared_ptr<data_step const> step;

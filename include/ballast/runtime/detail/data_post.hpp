@@ -24,18 +24,18 @@ enum class data_word : std::uint64_t {
   stop,  // 1 if nothing follows; why
   // the proxy to a loader
   load,  // ticket, sample
-  send,  // ticket, trainer
+  send,  // ticket; who takes what of the payload
   drop,  // ticket
   end,   // 1 if it is given up
   // a loader to the proxy
-  loaded,  // ticket, bytes of the payload; nanoseconds, lengths
+  loaded,  // ticket, bytes of the payload; nanoseconds, lengths, parts
   broken,  // ticket; why
   gone,    // why
   bye,     // the proxy to a trainer too; nothing follows
   // the proxy to a trainer
-  step,      // the step, tickets, where payloads are
+  step,      // the step, tickets, which loaders have the payloads
   given_up,  // loader, which may still send what it was told to
-  redirect,  // ticket; where its payload is
+  redirect,  // ticket, loader that now has the payload; bytes of it that are to come
   over,
   // a trainer to the proxy
   received,  // ticket
@@ -44,6 +44,21 @@ enum class data_word : std::uint64_t {
   finish,
   left,
 };
+
+/// All that an error, a part or a share of a sample, or a step says.
+[[nodiscard]] inline auto said_by(auto& it)
+{
+  if constexpr (requires { it.code; }) {
+    return std::tie(it.code, it.position, it.message, it.ranks);
+  } else if constexpr (requires { it.module; }) {
+    return std::tie(it.module, it.length, it.bytes);
+  } else if constexpr (requires { it.entry; }) {
+    return std::tie(it.entry, it.rank, it.first, it.count, it.microbatch);
+  } else {
+    return std::tie(it.number, it.epoch, it.position, it.left_out, it.ends_epoch, it.modules,
+                    it.samples, it.lengths, it.parts, it.part_begins, it.shares, it.news, it.saved);
+  }
+}
 
 struct data_message {
   data_word word{};
@@ -68,6 +83,10 @@ struct data_message {
     } else if constexpr (requires { value.size(); }) {
       body.push_back(value.size());
       for (auto const& each : value) { add(each); }
+    } else if constexpr (identifier<T>) {
+      add(to_index(value));
+    } else if constexpr (std::is_class_v<T>) {
+      add(said_by(value));
     } else {
       body.push_back(static_cast<std::uint64_t>(value));
     }
@@ -94,6 +113,10 @@ class data_body {
     } else if constexpr (requires { value.size(); }) {
       value.resize(read<std::size_t>());
       for (auto& each : value) { read_into(each); }
+    } else if constexpr (identifier<T>) {
+      value = to_id<T>(read<std::size_t>());
+    } else if constexpr (std::is_class_v<T>) {
+      read_into(said_by(value));
     } else {
       value = static_cast<T>(left_.front());
       left_ = left_.subspan(1);
@@ -103,17 +126,6 @@ class data_body {
  private:
   std::span<std::uint64_t const> left_;
 };
-
-/// All that an error or a step says.
-[[nodiscard]] inline auto said_by(auto& it)
-{
-  if constexpr (requires { it.code; }) {
-    return std::tie(it.code, it.position, it.message, it.ranks);
-  } else {
-    return std::tie(it.number, it.epoch, it.position, it.left_out, it.ends_epoch, it.modules,
-                    it.samples, it.lengths, it.owner, it.news, it.saved);
-  }
-}
 
 /// `parts`: nothing follows.
 [[nodiscard]] inline data_message write_reason(error const& reason, bool parts)
@@ -126,9 +138,6 @@ class data_body {
   data_body(stop).read_into(said_by(reason));
   return reason;
 }
-
-/// The loader that holds a payload, or no_loader, and its bytes.
-using payload_place = std::pair<std::uint64_t, std::uint64_t>;
 
 inline constexpr std::uint64_t no_loader = ~std::uint64_t{0};
 

@@ -51,6 +51,8 @@ struct window_sample {
   std::uint32_t sample = 0;
   std::uint32_t unit = 0;
   std::uint32_t loader = 0;
+  std::uint32_t first_part = 0;  // of the window's, once it is decoded
+  std::uint32_t parts = 0;
   sample_place place = sample_place::waiting;
   bool reported = false;  // its lengths are known, or it is left out
 };
@@ -92,6 +94,7 @@ struct open_window {
   std::size_t taken = 0;  // steps; those that were taken before a restore too
   std::vector<window_sample> samples;
   std::vector<tokens> lengths;
+  std::vector<data_part> parts;            // of samples as they are decoded
   std::vector<std::uint32_t> unit_begins;  // samples
   std::vector<std::uint32_t> unit_steps;   // in which they arrive, then train
   std::vector<std::uint32_t> needed;       // samples in the order of their steps
@@ -145,6 +148,48 @@ struct open_window {
     return {};
   }
 
+  /// Keeps the parts of a sample that was decoded. A sample in no parts is one, as long as all of
+  /// its lengths.
+  ///
+  /// Errors      out_of_range: they are not all of the payload, or have impossible lengths or
+  ///             modules; mismatch: it has had others.
+  [[nodiscard]] result<void> keep_parts(window_sample& own, std::span<data_part const> given,
+                                        std::uint64_t bytes, std::size_t modules)
+  {
+    std::uint64_t left = bytes;
+    bool valid = true;
+    for (auto const& [module, length, size] : given) {
+      valid = valid && module < modules && length >= 0 && length <= longest_sample && size <= left;
+      left -= valid ? size : 0;
+    }
+    if (!given.empty() && (!valid || left > 0)) {
+      return fail(error_code::out_of_range, own.sample, "sample ", own.sample, " has ",
+                  counted(given.size(), "part"), " of a payload of ", bytes,
+                  " bytes; load() has to give parts of modules below ", modules,
+                  ", of lengths from 0 to ", longest_sample,
+                  ", whose bytes are those of the payload");
+    }
+    auto const row =
+        lengths.begin() + (&own - samples.data()) * static_cast<std::ptrdiff_t>(modules);
+    data_part const whole{
+        0, std::accumulate(row, row + static_cast<std::ptrdiff_t>(modules), tokens{0}), bytes};
+    if (given.empty()) { given = {&whole, 1}; }
+    if (own.parts == 0) {
+      own.first_part = static_cast<std::uint32_t>(parts.size());
+      own.parts = static_cast<std::uint32_t>(given.size());
+      parts.insert(parts.end(), given.begin(), given.end());
+    }
+    auto const kept = parts_of(own);
+    if (std::equal(given.begin(), given.end(), kept.begin(), kept.end())) { return {}; }
+    return fail(error_code::mismatch, own.sample, "sample ", own.sample,
+                " was loaded twice, in different parts; make load() depend on the index alone");
+  }
+
+  [[nodiscard]] std::span<data_part const> parts_of(window_sample const& own) const
+  {
+    return std::span(parts).subspan(own.first_part, own.parts);
+  }
+
   /// Puts samples in the order of their steps.
   void sort_by_step()
   {
@@ -174,7 +219,9 @@ struct open_window {
     step.modules = modules;
     step.samples.clear();
     step.lengths.clear();
-    step.owner.clear();
+    step.parts.clear();
+    step.part_begins.assign(1, 0);
+    step.shares.clear();
     tickets.clear();
     std::span<std::uint32_t const> const all = of_step(made++);
     for (std::uint32_t const at : all) {
@@ -182,6 +229,9 @@ struct open_window {
       auto const own = std::span<tokens const>(lengths).subspan(at * modules, modules);
       step.samples.push_back(samples[at].sample);
       step.lengths.insert(step.lengths.end(), own.begin(), own.end());
+      auto const pieces = parts_of(samples[at]);
+      step.parts.insert(step.parts.end(), pieces.begin(), pieces.end());
+      step.part_begins.push_back(step.parts.size());
       tickets.push_back(first_ticket + at);
     }
     return all.size() - tickets.size();

@@ -11,11 +11,78 @@
 
 namespace ballast::inline v0::detail {
 
-/// What a data pipeline plans with: it says which rank computes each sample of a step.
+/// A plan that says which rank computes each sample of a step.
 template <class P>
-concept data_plan = requires(P& plan, data_step const& step, std::span<rank_id> owner) {
+concept plan_of_samples = requires(P& plan, data_step const& step, std::span<rank_id> owner) {
   { plan(step, owner) } -> std::same_as<result<void>>;
 };
+
+/// What a data pipeline plans with: that, or one that lists which bytes of which sample go to which
+/// rank, each at least once.
+template <class P>
+concept data_plan = plan_of_samples<P> ||
+                    requires(P& plan, data_step const& step, std::vector<data_share>& shares) {
+                      { plan(step, shares) } -> std::same_as<result<void>>;
+                    };
+
+/// What ranks get of a payload: each some ranges of it, as first byte and bytes, one after the other.
+using payload_ranges = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
+using payload_takers = std::vector<std::pair<std::uint64_t, payload_ranges>>;
+
+[[nodiscard]] inline std::uint64_t bytes_of(payload_ranges const& ranges)
+{
+  std::uint64_t sum = 0;
+  for (auto const& [first, count] : ranges) { sum += count; }
+  return sum;
+}
+
+/// Who gets what of the payload of each sample of a step.
+[[nodiscard]] inline std::vector<payload_takers> takers_of(data_step const& step)
+{
+  std::vector<payload_takers> all(step.samples.size());
+  for (data_share const& share : step.shares) {
+    payload_takers& takers = all[share.entry];
+    auto const rank = std::uint64_t{to_index(share.rank)};
+    auto taker = std::find_if(takers.begin(), takers.end(),
+                              [&](auto const& each) { return each.first == rank; });
+    if (taker == takers.end()) { taker = takers.insert(taker, {rank, {}}); }
+    taker->second.emplace_back(share.first, share.count);
+  }
+  return all;
+}
+
+/// Cuts a payload for those who take it. It is moved to one who takes all of it.
+[[nodiscard]] inline std::vector<std::vector<std::byte>> cut(std::vector<std::byte> payload,
+                                                             payload_takers const& takers)
+{
+  std::vector<std::vector<std::byte>> all(takers.size());
+  if (all.size() == 1 && takers[0].second == payload_ranges{{0, payload.size()}}) {
+    all[0] = std::move(payload);
+    return all;
+  }
+  for (std::size_t taker = 0; taker < all.size(); ++taker) {
+    all[taker].reserve(bytes_of(takers[taker].second));
+    for (auto const& [first, count] : takers[taker].second) {
+      auto const begin = payload.begin() + static_cast<std::ptrdiff_t>(first);
+      all[taker].insert(all[taker].end(), begin, begin + static_cast<std::ptrdiff_t>(count));
+    }
+  }
+  return all;
+}
+
+/// The first byte of a payload that nobody takes; its size if there is none.
+[[nodiscard]] inline std::uint64_t first_untaken(payload_takers const& takers)
+{
+  payload_ranges all;
+  for (auto const& [rank, ranges] : takers) { all.insert(all.end(), ranges.begin(), ranges.end()); }
+  std::sort(all.begin(), all.end());
+  std::uint64_t next = 0;
+  for (auto const& [first, count] : all) {
+    if (first > next) { break; }
+    next = std::max(next, first + count);
+  }
+  return next;
+}
 
 /// How many loaders a data pipeline needs, from measured rates: the seconds that loading the
 /// samples of a step takes, over those that ranks compute one, and a quarter more.
@@ -88,16 +155,30 @@ template <data_source Source>
   return ended;
 }
 
-/// What a rank has of a step, whose payloads have all come: they are taken out of those that are
-/// kept by ticket.
+/// What a rank has of a step, of whose payloads all that it takes has come: that is taken out of
+/// what is kept by ticket.
 [[nodiscard]] inline data_batch batch_of(std::shared_ptr<data_step const> step,
                                          std::span<std::uint64_t const> tickets, rank_id rank,
                                          std::map<std::uint64_t, std::vector<std::byte>>& payloads)
 {
   data_batch batch{std::move(step), {}};
-  for (std::size_t entry = 0; entry < tickets.size(); ++entry) {
-    if (batch.step->owner[entry] != rank) { continue; }
-    batch.own.push_back({entry, std::move(payloads.extract(tickets[entry]).mapped())});
+  std::map<std::uint64_t, std::pair<std::vector<std::byte>, std::size_t>> taken;  // and bytes given
+  for (data_share const& share : batch.step->shares) {
+    if (share.rank != rank) { continue; }
+    std::uint64_t const ticket = tickets[share.entry];
+    if (auto came = payloads.extract(ticket)) { taken[ticket].first = std::move(came.mapped()); }
+    auto& [bytes, given] = taken[ticket];
+    auto& own = batch.own.emplace_back();
+    own.entry = share.entry;
+    own.first = share.first;
+    own.microbatch = share.microbatch;
+    if (given == 0 && share.count == bytes.size()) {
+      own.bytes = std::move(bytes);
+      continue;
+    }
+    auto const begin = bytes.begin() + static_cast<std::ptrdiff_t>(given);
+    own.bytes.assign(begin, begin + static_cast<std::ptrdiff_t>(share.count));
+    given += share.count;
   }
   return batch;
 }
@@ -141,10 +222,10 @@ struct planned_proxy {
   /// A loader has decoded a sample. Returns whether the payload is kept.
   [[nodiscard]] bool report(std::uint32_t loader, std::uint64_t ticket,
                             std::chrono::nanoseconds took, std::span<tokens const> lengths,
-                            Payload payload)
+                            std::span<data_part const> parts, std::uint64_t bytes, Payload payload)
   {
     needed.loaded(took);
-    if (!proxy.report(loader, ticket, lengths)) { return false; }
+    if (!proxy.report(loader, ticket, lengths, parts, bytes)) { return false; }
     payloads.insert_or_assign(ticket, std::move(payload));
     return true;
   }
@@ -179,22 +260,50 @@ struct planned_proxy {
     return made && stopped ? std::optional(std::move(next)) : std::nullopt;
   }
 
-  /// Has the plan say who computes the samples of a step.
-  [[nodiscard]] result<void> plan(data_step& step)
+  /// Has the plan say who computes the samples of a step, and returns who takes what of them.
+  [[nodiscard]] result<std::vector<payload_takers>> plan(data_step& step)
   {
-    step.owner.assign(step.samples.size(), rank_id{0});
+    std::size_t const samples = step.samples.size();
+    std::vector<std::uint64_t> sizes(samples);
+    for (std::size_t entry = 0; entry < samples; ++entry) {
+      for (data_part const& part : step.parts_of(entry)) { sizes[entry] += part.bytes; }
+    }
+    std::vector<data_share> shares;
     result<void> done;
     auto called = call_user("the plan of a step", [&] {
-      done = plan_with(static_cast<data_step const&>(step), std::span(step.owner));
+      if constexpr (plan_of_samples<Plan>) {
+        std::vector<rank_id> owner(samples);
+        done = plan_with(std::as_const(step), std::span(owner));
+        for (std::size_t entry = 0; entry < samples; ++entry) {
+          shares.push_back({entry, owner[entry], 0, sizes[entry]});
+        }
+      } else {
+        done = plan_with(std::as_const(step), shares);
+      }
     });
-    if (!called) { return called; }
-    for (std::size_t entry = 0; done && entry < step.owner.size(); ++entry) {
-      if (to_index(step.owner[entry]) < taken.size()) { continue; }
-      done = fail(error_code::infeasible, entry, "the plan of step ", step.number, " gave sample ",
-                  step.samples[entry], " to rank ", to_index(step.owner[entry]), " of ",
-                  taken.size(), "; give ranks that are there");
+    if (!called || !done) { return tl::unexpected((called ? done : called).error()); }
+    for (data_share const& each : shares) {
+      bool const is_there = each.entry < samples && each.first <= sizes[each.entry] &&
+                            each.count <= sizes[each.entry] - each.first;
+      if (is_there && to_index(each.rank) < taken.size()) { continue; }
+      auto const what = each.entry < samples ? step.samples[each.entry] : 0;
+      return fail(error_code::infeasible, each.entry, "the plan of step ", step.number, " gave ",
+                  is_there ? concat("sample ", what)
+                           : concat(each.count, " bytes from byte ", each.first, " of entry ",
+                                    each.entry, ", of ", counted(samples, "sample"), ","),
+                  " to rank ", to_index(each.rank), " of ", taken.size(),
+                  "; give ranks and bytes that are there");
     }
-    return done;
+    step.shares = std::move(shares);
+    auto takers = takers_of(step);
+    for (std::size_t entry = 0; entry < samples; ++entry) {
+      auto const untaken = first_untaken(takers[entry]);
+      if (untaken == sizes[entry] && !takers[entry].empty()) { continue; }
+      return fail(error_code::infeasible, entry, "the plan of step ", step.number,
+                  " gave nobody byte ", untaken, " of the ", sizes[entry], " of sample ",
+                  step.samples[entry], "; give each to a rank");
+    }
+    return takers;
   }
 
   void add(made_step made)
