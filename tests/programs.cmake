@@ -95,3 +95,21 @@ if(TARGET example_data_pipeline)
 else()
   skipped_test(example_data_pipeline "libjpeg was not found")
 endif()
+if(TARGET example_loaders_to_pipeline)
+  set(right "the frames and texts that they compute.*every sample once an epoch; 10 steps")
+  example_test(loaders_to_pipeline loaders_to_pipeline "loader 6 was lost.*${right}")
+  if(MPI_CXX_FOUND AND MPIEXEC_EXECUTABLE)
+    set(run ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} 8)
+    add_test(NAME example_loaders_to_pipeline_mpi
+      COMMAND ${run} $<TARGET_FILE:example_loaders_to_pipeline> mpi)
+    set_tests_properties(example_loaders_to_pipeline_mpi PROPERTIES
+      PROCESSORS 2 TIMEOUT 120 ENVIRONMENT "${mpi_environment}")
+    foreach(sample RANGE 9)  # at which a loader is killed
+      add_test(NAME example_loaders_to_pipeline_killed_${sample}
+        COMMAND ${run} --enable-recovery $<TARGET_FILE:example_loaders_to_pipeline> mpi ${sample})
+      set_tests_properties(example_loaders_to_pipeline_killed_${sample} PROPERTIES
+        PROCESSORS 2 TIMEOUT 120 ENVIRONMENT "${mpi_environment}"
+        PASS_REGULAR_EXPRESSION "loader 6 was lost.*${right}")
+    endforeach()
+  endif()
+endif()
