@@ -337,7 +337,7 @@ bool over_mpi(std::size_t last_call)
 
 }  // namespace
 
-int main(int argc, char** argv)
+int main(int argc, [[maybe_unused]] char** argv)
 try {
 #ifdef LOADERS_TO_PIPELINE_WITH_MPI
   if (argc >= 2 && std::string_view(argv[1]) == "mpi") {

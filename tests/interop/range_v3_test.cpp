@@ -8,6 +8,7 @@
 #include <range/v3/numeric/accumulate.hpp>
 #include <range/v3/range/conversion.hpp>
 #include <range/v3/view/chunk.hpp>
+#include <range/v3/view/concat.hpp>
 #include <range/v3/view/filter.hpp>
 #include <range/v3/view/map.hpp>
 #include <range/v3/view/transform.hpp>
@@ -29,6 +30,59 @@ TEST(RangeV3, ViewsTheSamplesOfEveryBag)  // Ensures (1)
     seen.push_back(bag | ranges::to<std::vector>());
   }
   EXPECT_EQ(seen, (std::vector<std::vector<tokens>>{{5, 2, 1}, {4, 3}}));
+}
+
+// [own_samples]
+struct clip {  // of a trainer: what it trains on, which nobody may copy
+  std::string file;
+  tokens frames = 0;
+  tokens text = 0;
+
+  clip(std::string name, tokens video, tokens words)
+      : file(std::move(name)), frames(video), text(words)
+  {}
+  clip(clip&&) = default;
+};
+
+// The files that each GPU opens, step after step: lengths and costs are read from the clips where
+// they lie.
+std::vector<std::vector<std::string>> files_of_gpus(std::vector<clip> const& clips,
+                                                    std::size_t of_step, std::size_t gpus)
+{
+  auto const length = [](clip const& each) { return each.frames + each.text; };
+  auto const cost = [=](clip const& each) { return 2 * each.frames + length(each); };
+  std::vector<std::vector<std::string>> files(gpus);
+  for (auto step : clips | ranges::views::chunk(static_cast<std::ptrdiff_t>(of_step))) {
+    auto const plan = ballast::partition(step, ballast::one_gpu_bags(gpus), cost, length).value();
+    for (auto [own, bag] :
+         ranges::views::zip(files, ballast::view_rows(plan.samples, std::move(step)))) {
+      for (clip const& each : bag) { own.push_back(each.file); }
+    }
+  }
+  return files;
+}
+// [own_samples]
+
+TEST(RangeV3, PlansOwnSamplesWhereTheyLie)
+{
+  std::vector<clip> clips;
+  for (tokens number = 0; number < 5; ++number) {
+    clips.emplace_back("clip" + std::to_string(number), 5 - number, 1);
+  }
+  // Costs 16, 13, 10 and then 7, 4.
+  EXPECT_EQ(files_of_gpus(clips, 3, 2), (std::vector<std::vector<std::string>>{
+                                            {"clip0", "clip3"}, {"clip1", "clip2", "clip4"}}));
+
+  // Views that are no arrays do too: some of the clips, and those of several lists.
+  auto const frames = [](clip const& each) { return each.frames; };
+  auto long_ones = clips | ranges::views::filter([&](clip const& each) { return each.frames > 2; });
+  auto const some = ballast::partition(long_ones, ballast::one_gpu_bags(2), frames, frames);
+  ASSERT_TRUE(some);
+  EXPECT_EQ(some->costs, (std::vector<ballast::cost_units>{5, 4, 3}));
+  auto twice = ranges::views::concat(clips, clips);
+  auto const all = ballast::partition(twice, ballast::one_gpu_bags(2), frames, frames);
+  ASSERT_TRUE(all);
+  EXPECT_EQ(all->loads, (std::vector<ballast::cost_units>{15, 15}));
 }
 
 TEST(RangeV3, PlansOverAView)
