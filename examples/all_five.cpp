@@ -444,7 +444,7 @@ int main(int argc, char** argv)
     auto all = traces ? read_videos(arguments.back()) : draw_videos();
     all.resize(std::min(all.size(), steps * ranks * samples_of_rank));
     auto const planned = plan_job(large_problem(all).problem, all);
-    if (planned.units[0].pp != 1 || planned.units[1].pp >= pipeline_model::stages) {
+    if (planned.units[0].pp != 1 || planned.units[1].pp >= staged_model::stages) {
       throw std::runtime_error("the small model has one stage of an encoder and three of an LLM");
     }
     double apart = 1;

@@ -7,13 +7,12 @@
 
 #include "common/baselines/orchestrations.hpp"  // defines: baselines::homogeneous
 #include "common/dflop_models.hpp"
-#include "common/dflop_training.hpp"  // defines: dflop_training::{small_problem, taken, ...}
+#include "common/dflop_training.hpp"  // defines: dflop_training::small_job
 #include "common/listed.hpp"
-#include "common/pipeline_training.hpp"  // defines: pipeline_model::{trained, difference, ...}
 
 #include <ballast/comm.hpp>
 #ifdef DFLOP_WITH_MPI
-#include <ballast/comm/mpi_communicator.hpp>
+#include "common/on_processes.hpp"  // defines: on_processes
 #endif
 #include <ballast/cost.hpp>
 #include <ballast/parallelism.hpp>
@@ -201,16 +200,17 @@ comparison compare(dflop_model const& model, std::uint32_t gpus)
 // 3.4.2 to 4: one rank's part of a training. Each step is planned while the one before it runs, from
 // costs that measured times have corrected, and runs on the modules' own ranks.
 template <class C>
-pipeline_model::trained train_modules(C& comm, dflop_training::small_problem const& small,
-                                      pipeline_setup const& setup, dflop_training::planned& beside)
+pipeline_model::trained train_modules(C& comm, dflop_training::small_job const& small,
+                                      std::array<unit_training::measured_steps, 2>& beside)
 {
   local_search const order{insertion{100}, 200};
   online_scheduler next(schedule_layout<2>(small.problem, small.layout, order).value());
   adaptive_correction correction(small.module_of_rank(), {.interval = 4});
+  auto const setup = small.setup(unit_strategy::one_rank);
   auto runner = pipeline_runner<>::make(setup, comm.rank()).value();
   auto tensor = comm.split(setup.grid.colour(comm.rank(), grid_axis::tensor)).value();
   auto replicas = comm.split(setup.grid.colour(comm.rank(), grid_axis::data)).value();
-  pipeline_model::rank_model model(setup.grid, comm.rank(), tensor);
+  pipeline_model::rank_model model(setup, small.stages(), comm.rank(), tensor);
   pipeline_model::trained all;
   pipeline_plan samples;
   or_throw(next.submit(small.sizes_of(0)));
@@ -220,10 +220,9 @@ pipeline_model::trained train_modules(C& comm, dflop_training::small_problem con
     or_throw(next.submit(small.sizes_of(number + 1)));
 
     auto const step = small.step_of(number);
-    samples.fill(setup, *plan, [&](auto sample, auto link) { return step.rows(sample, link); });
+    samples.fill(setup, *plan, small.rows_of(setup, step));
     or_throw(runner.plan(samples));
-    auto const sleeps = small.taken(*plan, number, setup.grid.place(comm.rank()));
-    model.begin(step, samples, &sleeps);
+    model.begin(step, samples, small.taken_by(*plan, number, setup.grid.place(comm.rank())));
     or_throw(runner.run(comm, small.in_order(), model));
 
     auto const ran = measured_timeline(comm, setup.schedule, runner.measured()).value();
@@ -231,24 +230,42 @@ pipeline_model::trained train_modules(C& comm, dflop_training::small_problem con
     for (time_units& each : calls) { each *= 1'000; }  // plans are in picoseconds
     if (!correction.tracking()) { calls.clear(); }
     or_throw(correction.finish_step(*plan, 1'000 * ran.makespan, calls));
-    beside.note(*plan, 1'000 * ran.makespan);
+    beside[plan->corrected ? 1 : 0].note(plan->makespan, 1'000 * ran.makespan);
     pipeline_model::finish_step(all, comm, replicas, setup.grid, runner.loss(), model);
   }
   return all;
 }
 // [dflop_steps]
 
-// Trains on eight ranks; how far that is from one rank by itself.
+// Trains on a layout; whether that is what one rank by itself finds.
 template <class C>
-double difference(C& comm)
+bool train_on_layout(C& comm, dflop_training::small_job const& small)
 {
-  dflop_training::small_problem const small;
-  dflop_training::planned beside;
-  double const apart = pipeline_model::difference(comm, small.grid(), [&](auto& ranks, bool alone) {
-    return alone ? small.train_alone(ranks) : train_modules(ranks, small, small.setup(), beside);
-  });
-  if (to_index(comm.rank()) == 0) { beside.print(); }
-  return apart;
+  bool const prints = to_index(comm.rank()) == 0;
+  if (prints) { std::printf("%s\n", text_of_units(small).c_str()); }
+  std::array<unit_training::measured_steps, 2> beside;
+  bool const same = is_one_rank(comm, small, dflop_training::steps,
+                                [&](C& own) { return train_modules(own, small, beside); });
+  if (prints) {
+    beside[0].print("as profiled");
+    beside[1].print("with costs corrected");
+  }
+  return same;
+}
+
+// A smaller and a larger encoder on GPUs of little memory, of which each gets a layout of its own,
+// and trains on it; and the smaller on larger GPUs, measured without tensor ranks.
+template <class C>
+bool train_three(C& comm)
+{
+  dflop_training::small_job const light(known_shape("siglip-so400m"), 729, 6'000'000'000);
+  dflop_training::small_job const heavy(known_shape("internvit-6b"), 1024, 6'000'000'000);
+  dflop_training::small_job const roomy(known_shape("siglip-so400m"), 729, 40'000'000'000, 1);
+  bool same = light.layout.modules != heavy.layout.modules;
+  for (auto const* const each : {&light, &heavy, &roomy}) {
+    same = train_on_layout(comm, *each) && same;
+  }
+  return same;
 }
 
 double idle(training const& of, double step, std::uint32_t gpus)
@@ -332,20 +349,17 @@ int main(int argc, char** argv)
 {
 #ifdef DFLOP_WITH_MPI
   if (argc == 2 && std::string_view(argv[1]) == "mpi") {  // a process for each of eight ranks
-    MPI_Init(&argc, &argv);
-    double apart = 1;
-    {
-      auto comm = mpi_communicator::over(MPI_COMM_WORLD).value();
-      apart = difference(comm);
-    }
-    MPI_Finalize();
-    return apart < 1e-11 ? 0 : 1;
+    bool same = false;
+    on_processes("dflop", unit_training::ranks,
+                 [&](mpi_communicator& comm) { same = train_three(comm); });
+    return same ? 0 : 1;
   }
 #endif
   try {
-    auto const apart = run_ranks(8, [](thread_communicator& comm) { return difference(comm); });
-    if (!(std::ranges::max(apart) < 1e-11)) {
-      throw std::runtime_error("the ranks' gradients are not one rank's");
+    auto const same = run_ranks(unit_training::ranks,
+                                [](thread_communicator& comm) { return train_three(comm); });
+    if (std::ranges::find(same, false) != same.end()) {
+      throw std::runtime_error("gradients are not one rank's, or two profiles get one layout");
     }
     if (argc == 1) { return 0; }
     std::string_view const what = argc == 5 ? argv[4] : argc == 4 ? "models" : "";

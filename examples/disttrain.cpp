@@ -7,11 +7,11 @@
 
 #include "common/baselines/orchestrations.hpp"  // defines: baselines::monolithic
 #include "common/pipeline_model.hpp"            // defines: pipeline_model::{step, rank_model, ...}
-#include "common/pipeline_training.hpp"  // defines: pipeline_model::{trained, difference, ...}
+#include "common/unit_training.hpp"  // defines: unit_training::{unit_job, is_one_rank, ...}
 
 #include <ballast/comm.hpp>
 #ifdef DISTTRAIN_WITH_MPI
-#include <ballast/comm/mpi_communicator.hpp>
+#include "common/on_processes.hpp"  // defines: on_processes
 #endif
 #include <ballast/cost.hpp>
 #include <ballast/parallelism.hpp>
@@ -44,6 +44,7 @@
 namespace {
 
 using namespace ballast;
+using namespace unit_training;
 
 constexpr tokens sequence = 16'384;
 constexpr std::uint32_t gpus = 104;
@@ -349,42 +350,6 @@ void measure_units(model_layout const& found, model_layout const& one_for_all,
               median(1, 1) / median(0, 1));
 }
 
-// A pipeline of encoder, LLM and generator; on one rank by itself where there is one module only.
-pipeline_setup setup_of(process_grid const& grid, std::size_t microbatches)
-{
-  std::vector<pipeline_stage> stages;
-  for (std::uint32_t stage = 0; stage < pipeline_model::stages; ++stage) {
-    stages.push_back({.rank = pipeline_rank{grid.size() == 1 ? 0 : stage}});
-  }
-  constexpr stage_id vision{0}, first{1}, last{2}, generator{3};
-  stage_graph const graph(stages, {{vision, first}, {first, last}, {last, generator}});
-  auto const schedule =
-      grid.size() == 1 ? compiled_schedule::make(graph, gpipe{}, microbatches)
-                       : compiled_schedule::make(graph, one_forward_one_backward{}, microbatches);
-  return {grid, schedule.value(), std::vector(3, pipeline_model::width * sizeof(double)),
-          unit_strategy::brokers, pipeline_setup::tensor_gradients::float64_parts};
-}
-
-// How long a step takes with an order, and how much of it ranks wait: stages sleep for the times
-// that are modelled.
-pipeline_timeline run_order(process_grid const& grid, pipeline_model::step const& step,
-                            std::span<microbatch_id const> order)
-{
-  auto const setup = setup_of(grid, step.microbatches);
-  auto const plan = step.plan(setup);
-  auto const times = step.times(setup);
-  auto const all = run_ranks(grid.ranks(), [&](thread_communicator& comm) {
-    auto runner = pipeline_runner<>::make(setup, comm.rank()).value();
-    auto tensor = comm.split(grid.colour(comm.rank(), grid_axis::tensor)).value();
-    pipeline_model::rank_model model(grid, comm.rank(), tensor);
-    or_throw(runner.plan(plan));
-    model.begin(step, plan, &times);
-    or_throw(runner.run(comm, order, model));
-    return measured_timeline(comm, setup.schedule, runner.measured()).value();
-  });
-  return all.front();
-}
-
 // [disttrain]
 // 4 and 5: units of their own, and sequences in random order, reordered over the replicas, and with
 // the microbatches of a replica in order too: by interval filling, and by search.
@@ -412,76 +377,110 @@ std::array<gpu_time, 4> compare(layout_problem const& problem, std::vector<token
   return spent;
 }
 
-// 6: one rank's part of a training. Every step is planned, ordered, and run on the modules' own
-// ranks, with brokers between them.
-template <class C>
-pipeline_model::trained train_modules(C& comm, process_grid const& grid,
-                                      std::span<pipeline_model::step const> data)
+// [disttrain]
+
+// [disttrain_steps]
+// 5: samples are spread over the LLM's replicas by their images, and each group of replicas has its
+// microbatches in an order of its own.
+template <order_policy Policy>
+planned_step plan_step(unit_job const& job, pipeline_setup const& setup, std::size_t number,
+                       Policy const& policy)
 {
-  auto tensor = comm.split(grid.colour(comm.rank(), grid_axis::tensor)).value();
-  auto replicas = comm.split(grid.colour(comm.rank(), grid_axis::data)).value();
-  auto const setup = setup_of(grid, data[0].microbatches);
+  auto const step = job.step_of(number);
+  std::uint32_t const replicas = setup.grid[1].data;
+  placement_limits const alike{.samples = counts::equal()};
+  auto const spread =
+      intra_reorder(step.images, one_gpu_bags(replicas), std::identity{}, alike).value();  // 5.2
+  std::size_t const of_replica = step.images.size() / replicas;
+  std::vector<microbatch_id> microbatch(step.images.size());
+  std::vector<std::size_t> place(microbatch.size());  // in the new order
+  for (std::size_t at = 0; at < place.size(); ++at) {
+    std::size_t const sample = to_index(spread.order()[at]);
+    place[sample] = at;
+    microbatch[sample] =
+        to_id<microbatch_id>(at % of_replica * job.layout.microbatches / of_replica);
+  }
+  planned_step planned;
+  planned.samples.fill(setup, microbatch, job.rows_of(setup, step),
+                       [&](std::size_t sample, std::size_t module) {
+                         std::size_t const replica = place[sample] / of_replica;  // of the LLM
+                         if (module == 1) { return replica; }
+                         std::size_t const of_group = job.layout.modules[module].dp / job.groups();
+                         return replica / (replicas / job.groups()) * of_group +
+                                (place[sample] + replica) % of_group;
+                       });
+  planned.times = job.times_of(planned.samples, number);
+  job.put_in_order(planned, policy);  // 5.3
+  return planned;
+}
+
+// 4 and 6: one rank's part of a training, on the units that orchestration has found, with brokers
+// between them. Tensor ranks share the heads and the hidden units of their stage.
+template <class C, order_policy Policy>
+pipeline_model::trained train_units(C& comm, unit_job const& job, Policy const& policy,
+                                    measured_steps& beside)
+{
+  auto const setup = job.setup(unit_strategy::brokers);
+  auto tensor = comm.split(setup.grid.colour(comm.rank(), grid_axis::tensor)).value();
+  auto replicas = comm.split(setup.grid.colour(comm.rank(), grid_axis::data)).value();
   auto runner = pipeline_runner<>::make(setup, comm.rank()).value();
-  pipeline_model::rank_model model(grid, comm.rank(), tensor);
+  pipeline_model::rank_model model(setup, job.stages(), comm.rank(), tensor);
   pipeline_model::trained all;
-  for (auto const& step : data) {
-    auto const plan = step.plan(setup);
-    auto const times = step.times(setup);
-    auto const order = order_microbatches(setup.schedule, times, interval_filling{}).value();
-    or_throw(runner.plan(plan));
-    model.begin(step, plan);
-    or_throw(runner.run(comm, order.order, model));
-    pipeline_model::finish_step(all, comm, replicas, grid, runner.loss(), model);
+  for (std::size_t number = 0; number < job.steps(); ++number) {
+    auto const step = job.step_of(number);
+    auto const planned = plan_step(job, setup, number, policy);
+    or_throw(runner.plan(planned.samples));
+    model.begin(step, planned.samples, job.taken(planned.times, setup.grid.place(comm.rank())));
+    or_throw(runner.run(comm, job.in_order(), model));
+    auto const ran = measured_timeline(comm, setup.schedule, runner.measured()).value();
+    beside.note(planned.makespan, 1'000 * ran.makespan);
+    pipeline_model::finish_step(all, comm, replicas, setup.grid, runner.loss(), model);
   }
   return all;
 }
-// [disttrain]
+// [disttrain_steps]
 
-// Encoder, LLM and generator: replicas, stages, tensor ranks.
-process_grid const unequal({{3, 1, 1}, {2, 2, 2}, {1, 1, 1}});
+// An encoder, four layers of Llama-3 8B and a generator on eight GPUs.
+struct small_job : unit_job {
+  small_job(transformer_shape const& of_encoder, tokens patches, std::uint64_t memory,
+            std::uint32_t most_tp = 4)
+      : unit_job({first_layers("encoder", of_encoder, 4, patches, most_tp),
+                  first_layers("llm", known_shape("llama3-8b"), 4, 0, most_tp),
+                  first_layers("generator", known_shape("siglip-so400m"), 2, 729, most_tp)},
+                 16, 4, memory)
+  {
+    problem.may_leave_gpus = true;
+    layout = orchestrate(problem, {}, {.llm = 1}).value().layout;
+  }
+};
 
-std::vector<pipeline_model::step> small_data()
+// Trains a job on its units, with an order of microbatches; whether that is what one rank finds.
+template <class C, order_policy Policy>
+bool train_on_units(C& comm, unit_job const& job, char const* name, Policy const& policy)
 {
-  std::vector<pipeline_model::step> data;
-  for (std::uint64_t number = 0; number < 4; ++number) { data.emplace_back(8, 6, number); }
-  return data;
+  measured_steps beside;
+  bool const same = is_one_rank(comm, job, job.steps(),
+                                [&](C& own) { return train_units(own, job, policy, beside); });
+  if (to_index(comm.rank()) == 0) { beside.print(name); }
+  return same;
 }
 
-// Trains it on the ranks of a grid; how far that is from one rank by itself.
+// A smaller and a larger encoder on GPUs of little memory, of which each gets units of its own, and
+// trains on them; and the smaller on larger GPUs, measured without tensor ranks.
 template <class C>
-double difference(C& comm, process_grid const& grid)
+bool train_three(C& comm)
 {
-  process_grid const one({{1, 1, 1}});
-  return pipeline_model::difference(comm, grid, [&](auto& ranks, bool alone) {
-    return train_modules(ranks, alone ? one : grid, small_data());
-  });
-}
-
-// Trains a small model on threads, and runs a step in three orders, which sleeps.
-bool train_and_measure()
-{
-  auto const& grid = unequal;
-  auto const apart =
-      run_ranks(grid.ranks(), [&](thread_communicator& comm) { return difference(comm, grid); });
-
-  pipeline_model::step const step(16, 6, 9);
-  auto const setup = setup_of(grid, step.microbatches);
-  auto const& schedule = setup.schedule;
-  auto const times = step.times(setup);
-  auto const show = [&](char const* name, order_plan const& plan) {
-    auto const simulated = simulate(schedule, times, plan.order);
-    auto const measured = run_order(grid, step, plan.order);
-    std::printf("%14s%10.1f ms%10.1f ms%10.1f %%%10.1f %%\n", name,
-                static_cast<double>(simulated.makespan) / 1e6,
-                static_cast<double>(measured.makespan) / 1e6, 100 * simulated.idle_share(),
-                100 * measured.idle_share());
-  };
-  std::printf("A step of 16 microbatches whose stages sleep\n%14s%13s%13s%12s%12s\n", "order",
-              "simulated", "measured", "idle", "measured");
-  show("as read", order_microbatches(schedule, times, given_order{}).value());
-  show("interval", order_microbatches(schedule, times, interval_filling{}).value());
-  show("search", order_microbatches(schedule, times, local_search{insertion{}, 10'000}).value());
-  return std::ranges::max(apart) < 1e-11;
+  small_job const light(known_shape("siglip-so400m"), 729, 10'000'000'000);
+  small_job const heavy(known_shape("internvit-6b"), 1024, 10'000'000'000);
+  small_job const roomy(known_shape("siglip-so400m"), 729, 40'000'000'000, 1);
+  bool same = light.layout.modules != heavy.layout.modules;
+  for (auto const* const job : {&light, &heavy, &roomy}) {
+    if (to_index(comm.rank()) == 0) { std::printf("%s\n", text_of_units(*job).c_str()); }
+    same = train_on_units(comm, *job, "as read", given_order{}) && same;
+    same = train_on_units(comm, *job, "interval filling", interval_filling{}) && same;
+    same = train_on_units(comm, *job, "search", local_search{insertion{}, 10'000}) && same;
+  }
+  return same;
 }
 
 struct document {
@@ -540,21 +539,20 @@ int main(int argc, char** argv)
 {
 #ifdef DISTTRAIN_WITH_MPI
   if (argc == 2 && std::string_view(argv[1]) == "mpi") {  // a process for each of eight ranks
-    MPI_Init(&argc, &argv);
-    double apart = 1;
-    {
-      auto comm = mpi_communicator::over(MPI_COMM_WORLD).value();
-      process_grid const grid({{3, 1, 1}, {1, 2, 2}, {1, 1, 1}});
-      apart = difference(comm, grid);
-    }
-    MPI_Finalize();
-    return apart < 1e-11 ? 0 : 1;
+    bool is_same = false;
+    on_processes("disttrain", ranks, [&](mpi_communicator& comm) { is_same = train_three(comm); });
+    return is_same ? 0 : 1;
   }
 #endif
   bool const only_units = argc == 4 && std::string_view(argv[1]) == "units";
   try {
-    if (!only_units && !train_and_measure()) {
-      throw std::runtime_error("the ranks' gradients are not one rank's");
+    if (!only_units) {
+      auto const same =
+          run_ranks(ranks, [](thread_communicator& comm) { return train_three(comm); });
+      if (std::ranges::find(same, false) != same.end()) {
+        throw std::runtime_error(
+            "gradients are not one rank's, or two profiles get the same units");
+      }
     }
     bool const real = argc >= 3;
     auto documents =

@@ -68,7 +68,8 @@ inline parameters random_parameters(shape const& s, std::uint64_t seed)
 }
 
 /// What a block does with its weights: all but attention, row by row. Call enter(), leave(), and
-/// then their gradients in the opposite order.
+/// then their gradients in the opposite order. Ranks that have a part of the weights each call the
+/// steps of these, and add up what `part` has between them.
 class block_weights {
  public:
   /// Borrows the weights.
@@ -88,28 +89,59 @@ class block_weights {
   /// y = h + mlp(norm(h)) with h = x + o output, where o is what attention made of q, k and v.
   void leave(in o, out y)
   {
+    values attended(x_.size()), computed(x_.size());
+    leave_attention(o, attended);
+    enter_mlp(attended, computed);
+    leave_mlp(computed, y);
+  }
+
+  /// o output, which is added to `part`.
+  void leave_attention(in o, out part)
+  {
     attended_.assign(o.begin(), o.end());
+    linear(o, weights_.output, s_.query_width(), s_.width, part);
+  }
+
+  /// mlp(norm(h)), which is added to `part`, from all that leave_attention has added.
+  void enter_mlp(in attended, out part)
+  {
     h_ = x_;
-    linear(o, weights_.output, s_.query_width(), s_.width, h_);
+    for (std::size_t i = 0; i < h_.size(); ++i) { h_[i] += attended[i]; }
     hidden_normed_ = values(x_.size());
     rms_norm(h_, weights_.hidden_norm, hidden_normed_);
     up_ = values(x_.size() / s_.width * s_.hidden);
     linear(hidden_normed_, weights_.up, s_.width, s_.hidden, up_);
     activated_ = values(up_.size());
     silu(up_, activated_);
-    std::ranges::copy(h_, y.begin());
-    linear(activated_, weights_.down, s_.hidden, s_.width, y);
+    linear(activated_, weights_.down, s_.hidden, s_.width, part);
+  }
+
+  void leave_mlp(in computed, out y) const
+  {
+    for (std::size_t i = 0; i < h_.size(); ++i) { y[i] = h_[i] + computed[i]; }
   }
 
   /// The gradient of o, which holds zeros; adds to those of the parameters.
   void leave_gradient(in dy, out do_, parameters& gradients)
   {
-    values dactivated(activated_.size()), dup(up_.size()), dhidden_normed(x_.size());
-    dh_.assign(dy.begin(), dy.end());
+    values dhidden_normed(x_.size());
+    mlp_gradient(dy, dhidden_normed, gradients);
+    output_gradient(dy, dhidden_normed, do_, gradients);
+  }
+
+  /// The gradient of norm(h), which is added to `part`.
+  void mlp_gradient(in dy, out part, parameters& gradients) const
+  {
+    values dactivated(activated_.size()), dup(up_.size());
     linear_gradient(activated_, weights_.down, s_.hidden, s_.width, dy, dactivated, gradients.down);
     silu_gradient(up_, dactivated, dup);
-    linear_gradient(hidden_normed_, weights_.up, s_.width, s_.hidden, dup, dhidden_normed,
-                    gradients.up);
+    linear_gradient(hidden_normed_, weights_.up, s_.width, s_.hidden, dup, part, gradients.up);
+  }
+
+  /// The gradient of o, from all that mlp_gradient has added.
+  void output_gradient(in dy, in dhidden_normed, out do_, parameters& gradients)
+  {
+    dh_.assign(dy.begin(), dy.end());
     rms_norm_gradient(h_, weights_.hidden_norm, dhidden_normed, dh_, gradients.hidden_norm);
     linear_gradient(attended_, weights_.output, s_.query_width(), s_.width, dh_, do_,
                     gradients.output);
@@ -119,10 +151,21 @@ class block_weights {
   void enter_gradient(in dq, in dk, in dv, out dx, parameters& gradients)
   {
     values dnormed(x_.size());
-    linear_gradient(normed_, weights_.query, s_.width, s_.query_width(), dq, dnormed,
-                    gradients.query);
-    linear_gradient(normed_, weights_.key, s_.width, s_.kv_width(), dk, dnormed, gradients.key);
-    linear_gradient(normed_, weights_.value, s_.width, s_.kv_width(), dv, dnormed, gradients.value);
+    heads_gradient(dq, dk, dv, dnormed, gradients);
+    input_gradient(dnormed, dx, gradients);
+  }
+
+  /// The gradient of norm(x), which is added to `part`.
+  void heads_gradient(in dq, in dk, in dv, out part, parameters& gradients) const
+  {
+    linear_gradient(normed_, weights_.query, s_.width, s_.query_width(), dq, part, gradients.query);
+    linear_gradient(normed_, weights_.key, s_.width, s_.kv_width(), dk, part, gradients.key);
+    linear_gradient(normed_, weights_.value, s_.width, s_.kv_width(), dv, part, gradients.value);
+  }
+
+  /// The gradient of x, from all that heads_gradient has added.
+  void input_gradient(in dnormed, out dx, parameters& gradients)
+  {
     rms_norm_gradient(x_, weights_.norm, dnormed, dh_, gradients.norm);
     std::ranges::copy(dh_, dx.begin());
   }

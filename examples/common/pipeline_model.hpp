@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "block_math.hpp"    // defines: block::{values, in, out, linear, rms_norm, silu, ...}
-#include "gradient_sum.hpp"  // defines: block::sum_over_ranks
+#include "block_weights.hpp"  // defines: block::{shape, parameters, random_parameters}
+#include "gradient_sum.hpp"   // defines: block::sum_over_ranks
+#include "tensor_block.hpp"   // defines: block::{tensor_part, tensor_block}
 
 #include <ballast/core.hpp>
 #include <ballast/pipeline/simulate.hpp>
@@ -16,291 +17,329 @@
 #include <map>
 #include <thread>
 
-/// A small multimodal model in stages: an encoder of images, an LLM of two stages whose rows are a
-/// sample's encoded images and then its text, and, where the schedule has a fourth stage, a
-/// generator of a sample's last rows. Each stage is y = x + mlp(norm(x)), row by row; the LLM's
-/// last and the generator have the loss |y|^2 / 2.
+/// A small multimodal model of transformer blocks, cut into stages and over tensor ranks as any
+/// layout says: an encoder of images, each of which attends to itself, a causal LLM whose rows are a
+/// sample's encoded images and then its text, and maybe a generator of images, each of which
+/// attends to itself, of a sample's last rows. LLM and generator have the loss |y|^2 / 2.
 namespace pipeline_model {
 
 using block::values;
 
-inline constexpr std::size_t width = 8;
-inline constexpr std::size_t hidden = 16;
-inline constexpr std::size_t stages = 4;
-inline constexpr ballast::tokens sequence =
-    12;  // rows of a sample in the LLM that a generator follows
-inline constexpr ballast::tokens generated = 3;  // of which the generator gets the last
+inline constexpr block::shape shape{
+    .width = 8, .query_heads = 8, .kv_heads = 4, .head_dim = 2, .hidden = 16};
+inline constexpr ballast::tokens image_rows = 2;
 
-/// The samples of a step: how many rows each has of images, and in the LLM.
+/// The samples of a step: how many images each has, how many rows of text, and how many images are
+/// generated of it, which have no more rows than it has in the LLM.
 struct step {
   std::vector<ballast::tokens> images;
-  std::vector<ballast::tokens> lengths;
-  std::size_t microbatches = 0;
+  std::vector<ballast::tokens> text;
+  std::vector<ballast::tokens> generated;
   std::uint64_t number = 0;
 
-  step(std::size_t count, std::size_t samples_of_each, std::uint64_t step_number)
-      : microbatches(count), number(step_number)
+  /// In a module: 0 is the encoder, 1 the LLM, 2 the generator.
+  [[nodiscard]] ballast::tokens rows(std::size_t sample, std::size_t module) const
   {
-    ballast::random_source random(step_number);
-    for (std::size_t left = count * samples_of_each; left > 0; --left) {
-      bool const has_many = random.below(3) == 0;
-      images.push_back(static_cast<ballast::tokens>(random.below(has_many ? 10 : 3)));
-    }
-    lengths.assign(images.size(), sequence);
-  }
-
-  [[nodiscard]] ballast::tokens rows(std::size_t sample, std::size_t link) const
-  {
-    return link == 0 ? images[sample] : link == 1 ? lengths[sample] : generated;
-  }
-
-  /// Samples one after the other in the microbatches, and in turn on the replicas of each module.
-  [[nodiscard]] ballast::pipeline_plan plan(ballast::pipeline_setup const& setup) const
-  {
-    std::vector<ballast::microbatch_id> microbatch;
-    for (std::size_t sample = 0; sample < images.size(); ++sample) {
-      microbatch.push_back(
-          ballast::to_id<ballast::microbatch_id>(sample * microbatches / images.size()));
-    }
-    return ballast::pipeline_plan{}.fill(
-        setup, microbatch,
-        [this](std::size_t sample, std::size_t link) { return rows(sample, link); });
-  }
-
-  /// Nanoseconds as they are modelled: 1 ms for each row of images, as many for each stage of the
-  /// LLM as a mean sample has, and half of that in the generator; backward twice as long. Replicas
-  /// wait for the slowest.
-  [[nodiscard]] ballast::pipeline_times times(ballast::pipeline_setup const& setup) const
-  {
-    auto const planned = plan(setup);
-    return {microbatches, stages, [&](std::size_t microbatch, std::size_t stage) {
-              std::vector<ballast::time_units> of_replica(setup.grid[0].data, 0);
-              for (std::size_t sample = 0; sample < images.size(); ++sample) {
-                if (to_index(planned.microbatch[sample]) == microbatch) {
-                  of_replica[planned.replica[0][sample]] += 1'000'000 * images[sample];
-                }
-              }
-              ballast::time_units const language = 5'000'000;
-              ballast::time_units const forward = stage == 0  ? std::ranges::max(of_replica)
-                                                  : stage < 3 ? language
-                                                              : language / 2;
-              return ballast::stage_time{forward, 2 * forward};
-            }};
+    return module == 0   ? image_rows * images[sample]
+           : module == 1 ? image_rows * images[sample] + text[sample]
+                         : image_rows * generated[sample];
   }
 };
 
-/// What a rank computes; `Tensor` is the communicator of the ranks that share a stage with it. Each
-/// has a part of the hidden units.
+/// How the model is cut: blocks of each module, and stages of it, which are numbered module after
+/// module.
+struct model_stages {
+  struct part {
+    std::size_t module = 0;
+    std::size_t first = 0;  ///< of its blocks, among those of all modules
+    std::size_t count = 0;
+    bool is_first = true;  ///< of its module
+    bool is_last = true;
+  };
+
+  std::vector<std::uint32_t> layers;
+  std::vector<std::uint32_t> pp;
+
+  [[nodiscard]] std::size_t all_layers() const
+  {
+    return std::accumulate(layers.begin(), layers.end(), std::size_t{0});
+  }
+  [[nodiscard]] part operator[](std::size_t stage) const
+  {
+    std::size_t before = 0;
+    std::size_t module = 0;
+    for (; stage >= pp[module]; ++module) {
+      stage -= pp[module];
+      before += layers[module];
+    }
+    auto const own =
+        ballast::chunk_of(layers[module], pp[module], static_cast<std::uint32_t>(stage));
+    return {module, before + static_cast<std::size_t>(own.first),
+            static_cast<std::size_t>(own.count), stage == 0, stage + 1 == pp[module]};
+  }
+  /// What goes over the links of a schedule of these stages: the rows of the encoder, or of the
+  /// module that gets them.
+  [[nodiscard]] ballast::tokens rows(step const& of, std::size_t sample,
+                                     ballast::stage_link const& link) const
+  {
+    auto const from = (*this)[to_index(link.from)].module;
+    return of.rows(sample, from == 0 ? 0 : (*this)[to_index(link.to)].module);
+  }
+};
+
+/// What a rank computes; `Tensor` is the communicator of the ranks that share a stage with it.
+/// Gradients are kept sample by sample and added up in their order, so that they have the same bits
+/// on any layout without tensor ranks.
 template <class Tensor>
 class rank_model {
  public:
-  rank_model(ballast::process_grid const& grid, ballast::rank_id rank, Tensor& tensor)
-      : place_(grid.place(rank)),
+  rank_model(ballast::pipeline_setup const& setup, model_stages cut, ballast::rank_id rank,
+             Tensor& tensor)
+      : gradients(cut.all_layers()),
+        cut_(std::move(cut)),
+        place_(setup.grid.place(rank)),
         tensor_(tensor),
-        units_(ballast::chunk_of(hidden, grid[place_.module].tensor, place_.tensor))
+        part_(shape, setup.grid[place_.module].tensor, place_.tensor)
   {
-    for (std::size_t stage = 0; stage < stages; ++stage) {
-      ballast::random_source random(stage + 77);
-      for (auto* const weights : {&up_[stage], &down_[stage]}) {
-        for (double& each : *weights) {
-          each = static_cast<double>(random.between(-500, 500)) / 1e3;
-        }
+    auto const& stages = setup.schedule.stages();
+    std::size_t own = place_.pipeline;  // among the pipeline ranks of all modules
+    for (std::uint32_t module = 0; module < place_.module; ++module) {
+      own += setup.grid[module].pipeline;
+    }
+    for (std::size_t stage = 0; stage < stages.stages(); ++stage) {
+      if (to_index(stages[ballast::to_id<ballast::stage_id>(stage)].rank) != own) { continue; }
+      for (std::size_t layer = cut_[stage].first; layer < cut_[stage].first + cut_[stage].count;
+           ++layer) {
+        weights_.emplace(layer, part_.cut(block::random_parameters(shape, layer + 1)));
       }
     }
   }
 
-  /// The samples of the next step, and what its tasks are to take beside computing; null: nothing.
+  /// The samples of the next step, and what each microbatch is to take beside computing, in
+  /// nanoseconds; none: nothing.
   void begin(step const& samples, ballast::pipeline_plan const& plan,
-             ballast::pipeline_times const* sleeps = nullptr)
+             std::vector<ballast::stage_time> sleeps = {})
   {
     step_ = &samples;
     plan_ = &plan;
-    sleeps_ = sleeps;
-    for (auto& each : gradients) { each.assign(2 * width * hidden, 0); }
+    sleeps_ = std::move(sleeps);
+    losses_.assign(2 * samples.images.size(), 0);
+    by_sample_.clear();
   }
 
   double forward(ballast::forward_call const& call)
   {
-    values const x = rows_into(call);
-    values const y = compute(to_index(call.stage), x);
-    if (!call.outputs.empty()) { leaving(call.stage, y, call.output<double>(), false); }
-    if (sleeps_ != nullptr) { sleep((*sleeps_)[call.microbatch][to_index(call.stage)].forward); }
-    double loss = 0;
-    if (to_index(call.stage) >= 2) {
-      for (double const each : y) { loss += each * each / 2; }
+    auto const part = cut_[to_index(call.stage)];
+    auto const mine = samples_of(call.microbatch);
+    auto& [blocks, sequences, y] = held_[{to_index(call.stage), to_index(call.microbatch)}];
+    y = rows_into(call, part, mine);
+    for (std::size_t const sample : mine) {
+      auto const rows = step_->rows(sample, part.module);
+      auto const length = part.module == 1 ? rows : image_rows;
+      for (auto left = rows; left > 0; left -= length) { sequences.push_back({sample, length}); }
     }
+    std::vector<ballast::tokens> lengths;
+    for (auto const& [sample, length] : sequences) { lengths.push_back(length); }
+    auto const to = part.module == 1 ? block::attends::to_earlier : block::attends::to_all;
+    for (std::size_t layer = part.first; layer < part.first + part.count; ++layer) {
+      y = blocks.emplace_back(part_.own(), weights_.at(layer), tensor_, to).forward(lengths, y);
+    }
+    if (!call.outputs.empty()) {
+      auto const leaves = call.template output<double>();
+      for_each_leaving(part, mine,
+                       [&, &made = y](std::size_t at, std::size_t i) { leaves[at] = made[i]; });
+    }
+    double loss = 0;
+    auto next = y.begin();
+    for (std::size_t const sample : mine) {
+      if (part.module == 0 || !part.is_last) { continue; }
+      double& own = losses_[2 * sample + part.module - 1];
+      for (std::size_t left = numbers_of(sample, part.module); left > 0; --left, ++next) {
+        own += *next * *next / 2;
+      }
+      loss += own;
+    }
+    sleep(call.microbatch, &ballast::stage_time::forward);
     return loss;
   }
 
   void backward(ballast::backward_call const& call)
   {
-    std::size_t const stage = to_index(call.stage);
-    values const x = rows_into(call);
-    values dy = stage >= 2 ? compute(stage, x) : values(x.size());
+    auto const part = cut_[to_index(call.stage)];
+    auto const mine = samples_of(call.microbatch);
+    auto const held = held_.find({to_index(call.stage), to_index(call.microbatch)});
+    auto& [blocks, sequences, y] = held->second;
+    values dy = part.module > 0 && part.is_last ? y : values(y.size());
     if (!call.output_gradients.empty()) {
-      values const came(call.output_gradient<double>().begin(),
-                        call.output_gradient<double>().end());
-      leaving(call.stage, dy, came, true);
+      auto const came = call.template output_gradient<double>();
+      for_each_leaving(part, mine, [&](std::size_t at, std::size_t i) { dy[i] += came[at]; });
     }
-    values const dx = gradient(stage, x, dy);
-    if (!call.input_gradients.empty()) { into_gradient(call, dx); }
-    if (sleeps_ != nullptr) { sleep((*sleeps_)[call.microbatch][stage].backward); }
+    for (std::size_t layer = part.first + part.count; layer-- > part.first; blocks.pop_back()) {
+      dy = blocks.back().backward(dy, [&, &of = sequences](std::size_t at) -> block::parameters& {
+        return by_sample_.try_emplace({layer, of[at].first}, part_.own()).first->second;
+      });
+    }
+    if (!call.input_gradients.empty()) {
+      into_gradient(part, mine, dy, call.template input_gradient<double>());
+    }
+    held_.erase(held);
+    sleep(call.microbatch, &ballast::stage_time::backward);
+  }
+
+  /// Adds up what replicas have, sample after sample, and returns the loss, added up likewise.
+  template <class C>
+  double add_replicas(C& comm, C& replicas, double /*as the runner has it*/)
+  {
+    std::size_t const samples = step_->images.size();
+    for (auto const& [layer, weights] : weights_) {
+      std::size_t const count = block::parameters(part_.own()).flat().size();
+      values all(samples * count);
+      for (std::size_t sample = 0; sample < samples; ++sample) {
+        auto const found = by_sample_.find({layer, sample});
+        if (found == by_sample_.end()) { continue; }
+        std::ranges::copy(found->second.flat(), all.begin() + std::ptrdiff_t(sample * count));
+      }
+      all = block::sum_over_ranks(replicas, all);  // of one sample only one has any
+      gradients[layer].assign(count, 0);
+      for (std::size_t at = 0; at < all.size(); ++at) { gradients[layer][at % count] += all[at]; }
+    }
+    if (place_.tensor > 0) { std::ranges::fill(losses_, 0); }
+    double loss = 0;
+    for (double const each : block::sum_over_ranks(comm, losses_)) { loss += each; }
+    return loss;
+  }
+
+  /// The gradients of this rank's layers, in the order of their numbers; the first tensor rank
+  /// counts the norms, which all of them have.
+  [[nodiscard]] std::vector<ballast::stage_gradient<double>> parts()
+  {
+    std::vector<ballast::stage_gradient<double>> all;
+    for (auto const& [layer, weights] : weights_) {
+      auto const number = ballast::to_id<ballast::stage_id>(layer);
+      std::size_t next = 0;
+      std::span<double> const own = gradients[layer];
+      for (auto const& [first, count] : block::tensor_part::norms(part_.own())) {
+        all.push_back({number, own.subspan(next, first - next)});
+        all.push_back({number, own.subspan(first, count), place_.tensor == 0});
+        next = first + count;
+      }
+      all.push_back({number, own.subspan(next)});
+    }
+    return all;
+  }
+
+  /// Those of whole layers, with zeros where other ranks have them.
+  [[nodiscard]] std::vector<values> whole_gradients() const
+  {
+    std::vector<values> all(gradients.size(), values(block::parameters(shape).flat().size()));
+    for (auto const& [layer, weights] : weights_) { all[layer] = part_.spread(gradients[layer]); }
+    return all;
   }
 
   void descend(double rate)
   {
-    for (std::size_t stage = 0; stage < stages; ++stage) {
-      for (std::size_t i = 0; i < width * hidden; ++i) {
-        up_[stage][i] -= rate * gradients[stage][i];
-        down_[stage][i] -= rate * gradients[stage][width * hidden + i];
-      }
-    }
+    for (auto& [layer, weights] : weights_) { weights.add(-rate, gradients[layer]); }
   }
 
-  std::array<values, stages> gradients;  // of each stage's weights; zeros where others have them
+  std::vector<values> gradients;  // of each layer; none where others have it
 
  private:
-  static void sleep(ballast::time_units time)
+  /// What a stage keeps of a microbatch until its backward.
+  struct kept {
+    std::vector<block::tensor_block<Tensor>> blocks;
+    std::vector<std::pair<std::size_t, ballast::tokens>> sequences;  // sample and length
+    values y;
+  };
+
+  void sleep(ballast::microbatch_id microbatch,
+             ballast::time_units ballast::stage_time::* pass) const
   {
-    std::this_thread::sleep_for(std::chrono::nanoseconds(time));
+    if (sleeps_.empty()) { return; }
+    std::this_thread::sleep_for(std::chrono::nanoseconds(sleeps_[to_index(microbatch)].*pass));
   }
 
-  template <class Visit>
-  void for_each_sample(ballast::microbatch_id microbatch, Visit const& visit) const
+  [[nodiscard]] std::vector<std::size_t> samples_of(ballast::microbatch_id microbatch) const
   {
+    std::vector<std::size_t> mine;
     for (std::size_t sample = 0; sample < step_->images.size(); ++sample) {
-      bool const mine = plan_->replica[place_.module][sample] == place_.data;
-      if (mine && plan_->microbatch[sample] == microbatch) { visit(sample); }
+      if (plan_->replica[place_.module][sample] == place_.data &&
+          plan_->microbatch[sample] == microbatch) {
+        mine.push_back(sample);
+      }
     }
+    return mine;
   }
 
-  void append_drawn(values& x, std::size_t sample, ballast::tokens rows, std::uint64_t kind) const
+  [[nodiscard]] std::size_t numbers_of(std::size_t sample, std::size_t module) const
   {
-    ballast::random_source random((step_->number * 1000 + sample) * 2 + kind);
-    for (std::size_t left = static_cast<std::size_t>(rows) * width; left > 0; --left) {
-      x.push_back(static_cast<double>(random.between(-1000, 1000)) / 1000);
+    return static_cast<std::size_t>(step_->rows(sample, module)) * shape.width;
+  }
+
+  /// visit(on the link, here) for every number that leaves a stage: of the LLM's last stage those
+  /// of which images are generated, of others all.
+  template <class Visit>
+  void for_each_leaving(model_stages::part const& part, std::span<std::size_t const> mine,
+                        Visit const& visit) const
+  {
+    std::size_t at = 0;
+    std::size_t end = 0;
+    for (std::size_t const sample : mine) {
+      std::size_t const all = numbers_of(sample, part.module);
+      end += all;
+      std::size_t const leaving = part.module == 1 && part.is_last ? numbers_of(sample, 2) : all;
+      for (std::size_t left = leaving; left > 0; --left) { visit(at++, end - left); }
     }
   }
 
+  /// What has come into a stage; into the first of encoder and LLM also what is drawn for samples:
+  /// images, and text behind the images that have come.
   template <class Call>
-  [[nodiscard]] values rows_into(Call const& call) const
+  [[nodiscard]] values rows_into(Call const& call, model_stages::part const& part,
+                                 std::span<std::size_t const> mine) const
   {
-    values x;
     auto const came = call.inputs.empty() ? block::in() : call.template input<double>();
-    if (to_index(call.stage) >= 2) { return {came.begin(), came.end()}; }
+    if (!part.is_first || part.module == 2) { return {came.begin(), came.end()}; }
+    values x;
     std::size_t next = 0;
-    for_each_sample(call.microbatch, [&](std::size_t sample) {
-      ballast::tokens const images = step_->images[sample];
-      if (to_index(call.stage) == 0) { return append_drawn(x, sample, images, 0); }
-      auto const encoded = came.subspan(next, static_cast<std::size_t>(images) * width);
-      x.insert(x.end(), encoded.begin(), encoded.end());
-      next += encoded.size();
-      append_drawn(x, sample, step_->lengths[sample] - images, 1);
-    });
+    for (std::size_t const sample : mine) {
+      std::size_t const encoded = part.module == 1 ? numbers_of(sample, 0) : 0;
+      auto const rows = came.subspan(next, encoded);
+      x.insert(x.end(), rows.begin(), rows.end());
+      next += encoded;
+      ballast::random_source random((step_->number * 1000 + sample) * 2 + part.module);
+      for (std::size_t left = numbers_of(sample, part.module) - encoded; left > 0; --left) {
+        x.push_back(static_cast<double>(random.between(-1000, 1000)) / 1000);
+      }
+    }
     return x;
   }
 
-  void into_gradient(ballast::backward_call const& call, block::in dx) const
+  /// The gradient of what has come into a stage.
+  void into_gradient(model_stages::part const& part, std::span<std::size_t const> mine,
+                     block::in dx, block::out to) const
   {
-    auto const to = call.input_gradient<double>();
-    if (to_index(call.stage) >= 2) { return void(std::ranges::copy(dx, to.begin())); }
+    bool const is_joined = part.module == 1 && part.is_first;
     std::size_t next = 0;
-    std::size_t row = 0;
-    for_each_sample(call.microbatch, [&](std::size_t sample) {
-      auto const rows = static_cast<std::size_t>(step_->images[sample]);
-      std::ranges::copy(dx.subspan(row * width, rows * width), to.subspan(next).begin());
-      next += rows * width;
-      row += static_cast<std::size_t>(step_->lengths[sample]);
-    });
-  }
-
-  /// What leaves of y: all rows, or from the LLM those for the generator. Or adds what comes back.
-  template <class Own, class Sent>
-  static void leaving(ballast::stage_id stage, Own& y, Sent&& sent, bool adds)
-  {
-    auto const all = static_cast<std::size_t>(sequence) * width;
-    auto const part = static_cast<std::size_t>(generated) * width;
-    for (std::size_t i = 0; i < sent.size(); ++i) {
-      std::size_t const at = to_index(stage) == 2 ? i / part * all + all - part + i % part : i;
-      if constexpr (!std::is_const_v<Own>) {
-        if (adds) { y[at] += sent[i]; }
-      } else {
-        if (!adds) { sent[i] = y[at]; }
-      }
+    std::size_t first = 0;
+    for (std::size_t const sample : mine) {
+      std::size_t const came = numbers_of(sample, is_joined ? 0 : part.module);
+      std::ranges::copy(dx.subspan(first, came), to.subspan(next).begin());
+      next += came;
+      first += numbers_of(sample, part.module);
     }
   }
 
-  [[nodiscard]] values part_of(block::in weights, bool of_columns) const
-  {
-    values part;
-    auto const first = static_cast<std::size_t>(units_.first);
-    auto const count = static_cast<std::size_t>(units_.count);
-    if (!of_columns) {
-      auto const rows = weights.subspan(first * width, count * width);
-      return {rows.begin(), rows.end()};
-    }
-    for (std::size_t i = 0; i < width; ++i) {
-      auto const row = weights.subspan(i * hidden + first, count);
-      part.insert(part.end(), row.begin(), row.end());
-    }
-    return part;
-  }
-
-  [[nodiscard]] values compute(std::size_t stage, block::in x)
-  {
-    auto const count = static_cast<std::size_t>(units_.count);
-    std::size_t const rows = x.size() / width;
-    values normed(x.size()), u(rows * count), a(u.size()), y(x.size());
-    block::rms_norm(x, values(width, 1.0), normed);
-    block::linear(normed, part_of(up_[stage], true), width, count, u);
-    block::silu(u, a);
-    block::linear(a, part_of(down_[stage], false), count, width, y);
-    if (tensor_.size() > 1) { y = block::sum_over_ranks(tensor_, y); }
-    for (std::size_t i = 0; i < y.size(); ++i) { y[i] += x[i]; }
-    return y;
-  }
-
-  /// Adds to the gradients of the weights; returns this rank's part of that of x.
-  [[nodiscard]] values gradient(std::size_t stage, block::in x, block::in dy)
-  {
-    auto const first = static_cast<std::size_t>(units_.first);
-    auto const count = static_cast<std::size_t>(units_.count);
-    values const ones(width, 1.0);
-    values normed(x.size()), u(x.size() / width * count), a(u.size());
-    values da(u.size()), du(u.size()), dnormed(x.size()), dx(x.size()), dones(width);
-    values dup(width * count), ddown(width * count);
-    block::rms_norm(x, ones, normed);
-    block::linear(normed, part_of(up_[stage], true), width, count, u);
-    block::silu(u, a);
-    block::linear_gradient(a, part_of(down_[stage], false), count, width, dy, da, ddown);
-    block::silu_gradient(u, da, du);
-    block::linear_gradient(normed, part_of(up_[stage], true), width, count, du, dnormed, dup);
-    if (place_.tensor == 0) { dx.assign(dy.begin(), dy.end()); }
-    block::rms_norm_gradient(x, ones, dnormed, dx, dones);
-    for (std::size_t i = 0; i < width; ++i) {
-      for (std::size_t j = 0; j < count; ++j) {
-        gradients[stage][i * hidden + first + j] += dup[i * count + j];
-        gradients[stage][width * hidden + (first + j) * width + i] += ddown[j * width + i];
-      }
-    }
-    return dx;
-  }
-
+  model_stages cut_;
   ballast::grid_place place_;
   Tensor& tensor_;
-  ballast::chunk units_;  // of the hidden ones
+  block::tensor_part part_;
+  std::map<std::size_t, block::parameters> weights_;  // of each layer that is here
+  std::map<std::pair<std::size_t, std::size_t>, block::parameters> by_sample_;  // gradients
+  std::map<std::pair<std::size_t, std::size_t>, kept> held_;  // by stage and microbatch
+  std::vector<double> losses_;  // of each sample in the LLM and in the generator
   step const* step_ = nullptr;
   ballast::pipeline_plan const* plan_ = nullptr;
-  ballast::pipeline_times const* sleeps_ = nullptr;
-  std::array<values, stages> up_ = filled();
-  std::array<values, stages> down_ = filled();
-
-  static std::array<values, stages> filled()
-  {
-    std::array<values, stages> all;
-    all.fill(values(width * hidden));
-    return all;
-  }
+  std::vector<ballast::stage_time> sleeps_;
 };
 
 }  // namespace pipeline_model

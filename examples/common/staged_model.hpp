@@ -2,7 +2,7 @@
 #pragma once
 
 #include "block_weights.hpp"      // defines: block::{shape, parameters, random_parameters}
-#include "pipeline_model.hpp"     // defines: pipeline_model::stages
+#include "gradient_sum.hpp"       // defines: block::sum_over_ranks
 #include "sharded_block.hpp"      // defines: block::sharded_block
 #include "transformer_block.hpp"  // defines: block::transformer_block
 
@@ -32,6 +32,7 @@ using namespace ballast;
 using block::values;
 
 inline constexpr block::shape shape;
+inline constexpr std::size_t stages = 4;
 
 /// Rows that go together from an encoder's GPU to one of the LLM; of texts, those that lie there.
 struct moved_rows {
@@ -168,6 +169,25 @@ class rank_model {
     held_.erase({number, to_index(call.microbatch)});
   }
 
+  /// Adds up what replicas have; the loss is as the runner has it.
+  double add_replicas(C&, C& replicas, double loss)
+  {
+    for (values& each : gradients) { each = block::sum_over_ranks(replicas, each); }
+    return loss;
+  }
+  [[nodiscard]] std::vector<stage_gradient<double>> parts()
+  {
+    std::vector<stage_gradient<double>> all;
+    for (std::size_t stage = 0; stage < stages; ++stage) {
+      all.push_back({to_id<stage_id>(stage), gradients[stage]});
+    }
+    return all;
+  }
+  [[nodiscard]] std::vector<values> whole_gradients() const
+  {
+    return {gradients.begin(), gradients.end()};
+  }
+
   void descend(double rate)
   {
     for (std::size_t each = 0; each < weights_.size(); ++each) {
@@ -175,7 +195,7 @@ class rank_model {
     }
   }
 
-  std::array<values, pipeline_model::stages> gradients;  // of each stage; zeros of others
+  std::array<values, stages> gradients;  // of each stage; zeros of others
 
  private:
   /// What a stage keeps of a microbatch until its backward.
@@ -207,9 +227,9 @@ class rank_model {
   C& stage_;
   C& bag_;
   std::span<microbatch const> data_;
-  std::array<block::parameters, pipeline_model::stages> weights_{
-      block::parameters(shape), block::parameters(shape), block::parameters(shape),
-      block::parameters(shape)};
+  std::array<block::parameters, stages> weights_{block::parameters(shape), block::parameters(shape),
+                                                 block::parameters(shape),
+                                                 block::parameters(shape)};
   std::map<std::pair<std::size_t, std::size_t>, kept> held_;
 };
 
