@@ -54,7 +54,7 @@ struct order_program {
   std::span<order_load const> loads;
   std::span<order_step const> steps;
   std::span<time_units const> transfers;   ///< of the steps; empty where all are 0
-  std::span<std::uint32_t const> columns;  ///< of stage s: forward at 2 s, backward at 2 s + 1
+  std::span<std::uint32_t const> columns;  ///< by column_of()
   std::size_t groups = 0;                  ///< of four columns
   std::size_t slots = fewest_lanes;        ///< times kept where a slot has the fewest lanes
   time_slot makespan = no_time;            ///< holds the makespan in the end
@@ -65,7 +65,7 @@ inline constexpr std::uint32_t no_column = std::numeric_limits<std::uint32_t>::m
 
 /// The columns that durations are loaded from.
 struct order_columns {
-  std::span<std::uint32_t> numbers;  ///< of stage s: forward at 2 s, backward at 2 s + 1
+  std::span<std::uint32_t> numbers;  ///< by column_of()
   std::uint32_t count = 0;
 
   [[nodiscard]] std::uint32_t& operator[](pipeline_task const& task) const
@@ -78,12 +78,10 @@ struct order_columns {
 [[nodiscard]] inline bool take_equally_long(pipeline_task const& a, pipeline_task const& b,
                                             pipeline_times const& times)
 {
-  auto const time_of = [&times](pipeline_task const& task, std::size_t row) {
-    stage_time const& time = times.rows[row + to_index(task.stage)];
-    return task.pass == pass::forward ? time.forward : time.backward;
-  };
   for (std::size_t row = 0; row < times.rows.size(); row += times.stages) {
-    if (time_of(a, row) != time_of(b, row)) { return false; }
+    if (times.of(row + to_index(a.stage), a.pass) != times.of(row + to_index(b.stage), b.pass)) {
+      return false;
+    }
   }
   return true;
 }
@@ -97,7 +95,7 @@ struct order_columns {
                                                   std::span<std::uint32_t const> tasks,
                                                   workspace::frame& scratch)
 {
-  order_columns columns{scratch.take<std::uint32_t>(2 * times.stages)};
+  order_columns columns{scratch.take<std::uint32_t>(passes * times.stages)};
   std::fill(columns.numbers.begin(), columns.numbers.end(), no_column);
   auto const firsts = scratch.take<pipeline_task>(columns.numbers.size());
   for (std::uint32_t const number : tasks) {
@@ -532,21 +530,19 @@ void run_program(simd_level level, order_program const& program, order_memory<T>
                                                  pipeline_times const& times,
                                                  workspace::frame& scratch)
 {
-  auto const longest = scratch.take<stage_time>(times.stages);
-  std::fill(longest.begin(), longest.end(), stage_time{});
-  for (std::size_t row = 0; row < times.rows.size(); ++row) {
-    stage_time& of_stage = longest[row % times.stages];
-    of_stage.forward = std::max(of_stage.forward, times.rows[row].forward);
-    of_stage.backward = std::max(of_stage.backward, times.rows[row].backward);
-  }
+  auto const longest = scratch.take<time_units>(passes * times.stages);
+  std::fill(longest.begin(), longest.end(), 0);
   constexpr time_units most = time_units{1} << 62;
   std::span<pipeline_task const> const tasks = schedule.tasks();
+  for (pipeline_task const& task : tasks) {
+    time_units& of_column = longest[column_of(task)];
+    of_column = std::max(
+        of_column, times.of(task.position * times.stages + to_index(task.stage), task.pass));
+  }
   std::span<time_units> const end = scratch.take<time_units>(tasks.size());
   time_units makespan = 0;
   for (std::size_t task = 0; task < tasks.size(); ++task) {
-    stage_time const& of_stage = longest[to_index(tasks[task].stage)];
-    time_units const duration =
-        tasks[task].pass == pass::forward ? of_stage.forward : of_stage.backward;
+    time_units const duration = longest[column_of(tasks[task])];
     end[task] = std::min(most, start_of(task, schedule, end) + duration);
     makespan = std::max(makespan, end[task]);
   }
@@ -640,8 +636,11 @@ class order_evaluator {
     };
     for (std::size_t at = 0; at < times.rows.size(); ++at) {
       std::size_t const stage = at % times.stages;
-      put(program_.columns[2 * stage], at / times.stages, times.rows[at].forward);
-      put(program_.columns[2 * stage + 1], at / times.stages, times.rows[at].backward);
+      for (pass const each : {pass::forward, pass::backward, pass::weights}) {
+        std::uint32_t const column =
+            program_.columns[detail::column_of(to_id<stage_id>(stage), each)];
+        put(column, at / times.stages, times.of(at, each));
+      }
     }
     return {table, take_aligned<T>(program_.slots * (at_once / detail::fewest_lanes), scratch),
             nullptr, positions_};

@@ -222,14 +222,14 @@ class rank_bound {
 
 /// How many forwards a stage is ahead of its backwards: it does backward k right after forward
 /// k + lead, or after the last one. Nothing where the stage is not alone on its rank, has no
-/// forward or backward, or does its passes in another order.
+/// forward or backward or a weights pass, or does its passes in another order.
 ///
 /// In 1F1B it is the number of stages behind, in GPipe that of microbatches less one.
 [[nodiscard]] inline std::optional<std::size_t> lead_of(compiled_schedule const& schedule,
                                                         stage_id stage)
 {
   pipeline_stage const& own = schedule.stages()[stage];
-  bool const has_both = own.backward && own.has_forward();
+  bool const has_both = own.backward && own.has_forward() && !own.weights;
   if (!has_both || schedule.stages().stages_on(own.rank).size() > 1) { return std::nullopt; }
   std::size_t forwards = 0;
   std::size_t backwards = 0;
@@ -369,8 +369,14 @@ class crossing_bound {
            step_.stages().links_out_of(to_id<stage_id>(middle)).empty();
   }
 
-  [[nodiscard]] auto forward(std::size_t stage) const { return step_[2 * stage]; }
-  [[nodiscard]] auto backward(std::size_t stage) const { return step_[2 * stage + 1]; }
+  [[nodiscard]] auto forward(std::size_t stage) const
+  {
+    return step_[column_of(to_id<stage_id>(stage), pass::forward)];
+  }
+  [[nodiscard]] auto backward(std::size_t stage) const
+  {
+    return step_[column_of(to_id<stage_id>(stage), pass::backward)];
+  }
 
   /// How much more one of the tried microbatches adds to such a path that follows it than it counts
   /// as one of the others.

@@ -49,14 +49,16 @@ template <order_policy Policy>
 
 // What policies share that build an order from its first position to its last.
 
-/// What a microbatch takes on all stages, forward and backward. O(stages).
+/// What all passes of a microbatch take on all stages. O(stages).
 [[nodiscard]] inline time_units total_time(order_problem const& problem, microbatch_id microbatch)
 {
   time_units total = 0;
   std::size_t stage = 0;
-  for (auto const& [forward, backward] : problem.times[microbatch]) {
-    pipeline_stage const& own = problem.schedule.stages()[to_id<stage_id>(stage++)];
-    total += (own.has_forward() ? forward : 0) + (own.backward ? backward : 0);
+  for (stage_time const& time : problem.times[microbatch]) {
+    pipeline_stage const& own = problem.schedule.stages()[to_id<stage_id>(stage)];
+    std::size_t const row = to_index(microbatch) * problem.times.stages + stage++;
+    total += (own.has_forward() ? time.forward : 0) + (own.backward ? time.backward : 0) +
+             (own.weights ? problem.times.of(row, pass::weights) : 0);
   }
   return total;
 }
@@ -168,9 +170,9 @@ struct unplaced_microbatch {
   bool named = false;
   time_units size = 0;
   for (std::size_t stage = 0; stage < times.size(); ++stage) {
-    auto const& [rank, backward, part] = problem.schedule.stages()[to_id<stage_id>(stage)];
-    if (part != model_part::encoder && part != model_part::generator) { continue; }
-    size += times[stage].forward + (backward ? times[stage].backward : 0);
+    pipeline_stage const& own = problem.schedule.stages()[to_id<stage_id>(stage)];
+    if (own.part != model_part::encoder && own.part != model_part::generator) { continue; }
+    size += times[stage].forward + (own.backward ? times[stage].backward : 0);
     named = true;
   }
   return named ? size : times[to_index(first)].forward;

@@ -106,15 +106,15 @@ struct microbatch_kinds {
   microbatch_kinds(order_problem const& problem, workspace::frame& scratch)
       : of(scratch.take<std::size_t>(problem.schedule.microbatches())),
         before(scratch.take<std::size_t>(of.size())),
-        width(2 * problem.times.stages),
+        width(passes * problem.times.stages),
         times(scratch.take<time_units>(of.size() * width))
   {
     stage_graph const& stages = problem.schedule.stages();
     for (std::size_t at = 0; at < problem.times.rows.size(); ++at) {
-      auto const& [forward, backward] = problem.times.rows[at];
-      bool const counts = stages[to_id<stage_id>(at % problem.times.stages)].backward;
-      times[2 * at] = forward;
-      times[2 * at + 1] = counts ? backward : 0;
+      pipeline_stage const& own = stages[to_id<stage_id>(at % problem.times.stages)];
+      times[passes * at] = problem.times.of(at, pass::forward);
+      times[passes * at + 1] = own.backward ? problem.times.of(at, pass::backward) : 0;
+      times[passes * at + 2] = own.weights ? problem.times.of(at, pass::weights) : 0;
     }
     // The first times of two microbatches that differ, or the last ones where none do.
     auto const first_difference = [this](std::size_t a, std::size_t b) {
@@ -140,7 +140,7 @@ struct microbatch_kinds {
     }
   }
 
-  /// Forward and backward on each stage in turn.
+  /// All passes on each stage in turn.
   [[nodiscard]] std::span<time_units const> times_of(std::size_t microbatch) const
   {
     return times.subspan(microbatch * width, width);
@@ -266,9 +266,10 @@ class order_search {
     for (std::size_t rank = 0; rank < ranks_; ++rank) {
       known_[rank] = {};
       for (stage_id const stage : stages.stages_on(to_id<pipeline_rank>(rank))) {
-        known_[rank].left += step.total(column_of(stage, pass::forward));
-        if (!stages[stage].backward) { continue; }
-        known_[rank].left += step.total(column_of(stage, pass::backward));
+        for (pass const each : {pass::forward, pass::backward, pass::weights}) {
+          if (each != pass::forward && !has_pass(stages[stage], each)) { continue; }
+          known_[rank].left += step.total(column_of(stage, each));
+        }
       }
     }
   }

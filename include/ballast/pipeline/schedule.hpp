@@ -6,8 +6,9 @@
 
 namespace ballast::inline v0 {
 
-/// The two passes of a microbatch through a stage.
-enum class pass : std::uint8_t { forward, backward };
+/// The passes of a microbatch through a stage. Where the backward of a stage is in two parts,
+/// `backward` is the gradients of its inputs, and `weights` those of its weights.
+enum class pass : std::uint8_t { forward, backward, weights };
 
 /// One pass of one microbatch through one stage. The schedule only knows the position of the
 /// microbatch; an order says which microbatch is there. So one schedule serves all orders.
@@ -36,15 +37,24 @@ struct pipeline_schedule {
 
 namespace detail {
 
+inline constexpr std::size_t passes = 3;
+
 /// A column is a pass on a stage.
 [[nodiscard]] inline std::size_t column_of(stage_id stage, pass direction) noexcept
 {
-  return 2 * to_index(stage) + (direction == pass::backward ? 1 : 0);
+  return passes * to_index(stage) + static_cast<std::size_t>(direction);
 }
 
 [[nodiscard]] inline std::size_t column_of(pipeline_task const& task) noexcept
 {
   return column_of(task.stage, task.pass);
+}
+
+[[nodiscard]] inline bool has_pass(pipeline_stage const& stage, pass direction) noexcept
+{
+  return direction == pass::forward    ? stage.has_forward()
+         : direction == pass::backward ? stage.backward
+                                       : stage.weights;
 }
 
 /// Whether a schedule of so many microbatches has fewer than 2^31 tasks, so that 32 bits are enough
@@ -53,7 +63,7 @@ namespace detail {
                                                      std::size_t microbatches)
 {
   constexpr std::size_t most_tasks = std::size_t{1} << 31;
-  if (microbatches < most_tasks / 2 / stages.stages()) { return {}; }
+  if (microbatches < most_tasks / passes / stages.stages()) { return {}; }
   return fail(error_code::out_of_range, 0, "a schedule of ", counted(microbatches, "microbatch"),
               " on ", counted(stages.stages(), "stage"),
               " has 2^31 tasks or more; use fewer microbatches");
@@ -91,8 +101,9 @@ struct task_list {
   }
   [[nodiscard]] std::uint32_t find(pipeline_task const& task) const { return at[number_of(task)]; }
 
-  /// What must be done before a task: before a backward its own forward, which is no wait in a
-  /// schedule without deadlock since its rank has done it; then what it waits for.
+  /// What must be done before a task: before a backward its own forward and before a weights pass
+  /// its own backward, which are no waits in a schedule without deadlock since their rank has done
+  /// them; then what it waits for.
   [[nodiscard]] std::span<task_wait const> needs_of(std::uint32_t task) const
   {
     return needs[task];
@@ -100,19 +111,23 @@ struct task_list {
   /// What a task waits for: first the one before it on its rank, if there is one.
   [[nodiscard]] std::span<task_wait const> waits_for(std::uint32_t task) const
   {
-    return needs_of(task).subspan(forward_of(tasks[task]) != no_task ? 1 : 0);
+    return needs_of(task).subspan(own_before(tasks[task]) != no_task ? 1 : 0);
   }
 
-  /// The forward of a backward; no_task for a forward, or where the stage has none.
-  [[nodiscard]] std::uint32_t forward_of(pipeline_task const& task) const
+  /// The forward of a backward, and the backward of a weights pass; no_task for a forward, or where
+  /// the stage has none.
+  [[nodiscard]] std::uint32_t own_before(pipeline_task const& task) const
   {
-    return task.pass == pass::forward ? no_task : find({task.position, task.stage, pass::forward});
+    if (task.pass == pass::forward) { return no_task; }
+    return find({task.position, task.stage,
+                 task.pass == pass::weights ? pass::backward : pass::forward});
   }
 };
 
 [[nodiscard]] inline std::string text_of(pipeline_task const& task)
 {
-  return concat(task.pass == pass::forward ? "forward " : "backward ", task.position, " on stage ",
+  constexpr std::array<std::string_view, passes> names{"forward ", "backward ", "weights pass "};
+  return concat(names[static_cast<std::size_t>(task.pass)], task.position, " on stage ",
                 to_index(task.stage));
 }
 
@@ -122,11 +137,15 @@ inline void find_needs(task_list& list, stage_graph const& stages)
   for (std::uint32_t task = 0; task < list.tasks.size(); ++task) {
     auto const& [position, stage, direction] = list.tasks[task];
     bool const forward = direction == pass::forward;
-    if (std::uint32_t const own = list.forward_of(list.tasks[task]); own != no_task) {
+    if (std::uint32_t const own = list.own_before(list.tasks[task]); own != no_task) {
       list.needs.push_back({own, 0});
     }
     if (task != list.first_of_rank[to_index(stages[stage].rank)]) {
       list.needs.push_back({task - 1, 0});
+    }
+    if (direction == pass::weights) {
+      list.needs.end_row();
+      continue;
     }
     for (stage_link const& link : forward ? stages.links_into(stage) : stages.links_out_of(stage)) {
       stage_id const other = forward ? link.from : link.to;
@@ -158,7 +177,7 @@ inline void find_needs(task_list& list, stage_graph const& stages)
   }
   task_list list;
   list.microbatches = schedule.microbatches;
-  list.at.assign(2 * stages.stages() * list.microbatches, no_task);
+  list.at.assign(passes * stages.stages() * list.microbatches, no_task);
   for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
     list.first_of_rank.push_back(list.tasks.size());
     for (pipeline_task const& task : schedule.ranks[rank]) {
@@ -174,6 +193,9 @@ inline void find_needs(task_list& list, stage_graph const& stages)
       if (task.pass == pass::backward && !stages[task.stage].backward) {
         return refuse(error_code::infeasible, ", which has no backward; leave it out");
       }
+      if (task.pass == pass::weights && !stages[task.stage].weights) {
+        return refuse(error_code::infeasible, ", whose backward is whole; leave it out");
+      }
       if (task.pass == pass::forward && !stages[task.stage].has_forward()) {
         return refuse(error_code::infeasible, ", which only sends gradients; leave it out");
       }
@@ -187,8 +209,8 @@ inline void find_needs(task_list& list, stage_graph const& stages)
   for (std::size_t stage = 0; stage < stages.stages(); ++stage) {
     pipeline_stage const& each = stages[to_id<stage_id>(stage)];
     pipeline_rank const rank = each.rank;
-    for (pass const direction : {pass::forward, pass::backward}) {
-      if (direction == pass::backward ? !each.backward : !each.has_forward()) { continue; }
+    for (pass const direction : {pass::forward, pass::backward, pass::weights}) {
+      if (!has_pass(each, direction)) { continue; }
       for (std::uint32_t position = 0; position < list.microbatches; ++position) {
         pipeline_task const task{position, to_id<stage_id>(stage), direction};
         if (list.find(task) == no_task) {
@@ -298,11 +320,11 @@ inline void find_needs(task_list& list, stage_graph const& stages)
 /// after the other: a task comes after all that it waits for.
 ///
 /// A task waits for the one before it on its rank, for the same pass on the stages that feed its
-/// stage (backward: that its stage feeds) and a backward for its own forward, which its rank has
-/// done before.
+/// stage (backward: that its stage feeds), a backward for its own forward and a weights pass for its
+/// own backward, which its rank has done before.
 ///
 /// Ensures     (1) every microbatch has one forward on every stage and one backward on every stage
-///             that has a backward
+///             that has a backward, and so the weights pass
 ///             (2) waits_for(t) are tasks before t
 ///             (3) tasks_before(k) tasks come first that depend on positions below k only: they can
 ///                 be simulated once the first k microbatches of an order are known

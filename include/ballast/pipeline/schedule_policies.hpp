@@ -10,7 +10,7 @@ namespace ballast::inline v0 {
 /// memory.
 ///
 /// A rank with several stages does all forwards of its lowest one, then of the next, and the
-/// backwards from its highest stage down.
+/// backwards from its highest stage down, each before its weights passes.
 ///
 /// Ensures     (1) it never deadlocks, whatever the stages: a forward waits for tasks of lower
 ///             stages, or of its own stage at lower positions; a backward waits for forwards, and
@@ -43,6 +43,7 @@ struct gpipe {
       }
       for (std::size_t left = of_rank.size(); left-- > 0;) {
         if (stages[of_rank[left]].backward) { pass_all(of_rank[left], pass::backward); }
+        if (stages[of_rank[left]].weights) { pass_all(of_rank[left], pass::weights); }
       }
     }
     return schedule;
@@ -71,7 +72,7 @@ void alternate_passes(std::size_t count, std::size_t ahead, Forward const& forwa
 ///
 /// A stage from which the farthest stage that it feeds is d stages away, transfers not counted, has
 /// done d forwards more than backwards when the alternation begins. A stage without backward does
-/// its forwards one after the other, a transfer its only pass.
+/// its forwards one after the other, a transfer its only pass. A weights pass follows its backward.
 ///
 /// Ensures     (1) a stage with a backward keeps at most d + 1 microbatches in memory
 ///             (2) it never deadlocks, whatever the links: numbered 2 k - d, forward k of a stage
@@ -118,6 +119,7 @@ struct one_forward_one_backward {
           },
           [&](std::size_t turn) {
             if (stages[stage].backward) { add(turn, pass::backward); }
+            if (stages[stage].weights) { add(turn, pass::weights); }
           });
     }
     return schedule;
@@ -132,7 +134,7 @@ struct one_forward_one_backward {
 /// Microbatches go in groups of p, the number of ranks. A rank does the forwards of a group through
 /// its first chunk, then through its second and so on, and its backwards from the last chunk to the
 /// first. Rank r begins to alternate after 2 (p - r - 1) + (v - 1) p forwards, or p - r - 1 where
-/// v = 1. A stage without backward leaves its backwards out.
+/// v = 1. A stage without backward leaves its backwards out; a weights pass follows its backward.
 ///
 /// Units may feed each other, each a chain that is dealt to ranks of its own, with its own p and v,
 /// as joined modules are, and replicas behind a broker: the last stage of a unit feeds the first
@@ -282,11 +284,86 @@ struct interleaved_one_forward_one_backward {
             if (stages[stage_of].backward) {
               tasks.push_back({position, stage_of, pass::backward});
             }
+            if (stages[stage_of].weights) {
+              tasks.push_back({position, stage_of, pass::weights});
+            }
           });
       ahead += rank > 0 ? 2 : 0;
     }
     bool const is_transfer = stages[to_id<stage_id>(of.first_stage)].part == model_part::transfer;
     return is_transfer ? behind : (ahead + 1 + 2 * others * largest) / of.chunks;
+  }
+};
+
+/// Zero bubble with the memory of 1F1B's fullest rank: weights passes fill the time in which 1F1B
+/// waits for gradients.
+///
+/// A stage whose farthest stage ahead is d away and behind which the farthest is h away begins as in
+/// 1F1B with d + 1 forwards. Then gradients of inputs and forwards alternate, and weights passes
+/// follow the former while more than h of them wait, or while d + h + 1 microbatches are kept and a
+/// forward is left; the others come in the end. Where backwards are whole it is 1F1B.
+///
+/// Ensures     (1) a rank keeps at most d + h + 1 microbatches
+///             (2) on a chain of p ranks whose passes all take one unit, l >= p microbatches take 3 l
+///             + p - 1 units, for p to 32 and l to 4 p
+/// Errors      those of one_forward_one_backward.
+/// Complexity  O(tasks + links).
+/// Source      P. Qi, X. Wan, G. Huang, M. Lin, "Zero Bubble Pipeline Parallelism", ICLR 2024,
+///             ZB-H1.
+struct zero_bubble {
+  [[nodiscard]] result<pipeline_schedule> operator()(stage_graph const& stages,
+                                                     std::size_t microbatches) const
+  {
+    auto schedule = one_forward_one_backward{}(stages, microbatches);
+    if (!schedule) { return schedule; }
+    std::vector<std::size_t> behind(stages.stages());
+    for (stage_link const& link : stages.links()) {
+      std::size_t const step = stages[link.from].part == model_part::transfer ? 0 : 1;
+      behind[to_index(link.to)] =
+          std::max(behind[to_index(link.to)], behind[to_index(link.from)] + step);
+    }
+    for (auto& tasks : schedule->ranks) {
+      if (!tasks.empty() && stages[tasks[0].stage].weights) {
+        delay_weights(tasks, behind[to_index(tasks[0].stage)]);
+      }
+    }
+    return schedule;
+  }
+  friend bool operator==(zero_bubble const&, zero_bubble const&) = default;
+
+ private:
+  /// Moves the weights passes of a rank under 1F1B.
+  static void delay_weights(std::vector<pipeline_task>& tasks, std::size_t behind)
+  {
+    auto const is = [&](std::size_t at, pass direction) { return tasks[at].pass == direction; };
+    std::size_t ahead = 0;
+    while (ahead < tasks.size() && is(ahead, pass::forward)) { ++ahead; }
+    std::size_t const room = ahead + behind;
+    std::size_t forwards_left = tasks.size() / detail::passes - ahead;
+    std::size_t kept = ahead;
+    std::vector<pipeline_task> moved(tasks.begin(),
+                                     tasks.begin() + static_cast<std::ptrdiff_t>(ahead));
+    moved.reserve(tasks.size());
+    std::vector<pipeline_task> waiting;
+    std::size_t done = 0;
+    for (std::size_t at = ahead; at < tasks.size(); ++at) {
+      if (is(at, pass::weights)) {
+        waiting.push_back(tasks[at]);
+        while (done < waiting.size() &&
+               (waiting.size() - done > behind || (forwards_left > 0 && kept >= room))) {
+          moved.push_back(waiting[done++]);
+          --kept;
+        }
+        continue;
+      }
+      moved.push_back(tasks[at]);
+      if (is(at, pass::forward)) {
+        ++kept;
+        --forwards_left;
+      }
+    }
+    moved.insert(moved.end(), waiting.begin() + static_cast<std::ptrdiff_t>(done), waiting.end());
+    tasks = std::move(moved);
   }
 };
 

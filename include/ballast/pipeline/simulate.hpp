@@ -21,6 +21,9 @@ struct stage_time {
 struct pipeline_times {
   std::size_t stages = 0;
   std::vector<stage_time> rows;  ///< microbatches x stages, microbatch by microbatch
+  /// How long the weights passes take, as `rows`; empty where all backwards are whole. In `rows`
+  /// the backward of a stage with a weights pass is the gradients of its inputs.
+  std::vector<time_units> weights;
 
   pipeline_times() = default;
   pipeline_times(std::size_t microbatch_count, std::size_t stage_count)
@@ -57,6 +60,13 @@ struct pipeline_times {
     BALLAST_EXPECTS(to_index(microbatch) < microbatches(), "microbatch ", microbatch,
                     " of times of ", detail::counted(microbatches(), "microbatch"));
     return detail::mutable_span_of(rows, to_index(microbatch) * stages, stages);
+  }
+
+  /// How long a pass takes, in the given one of the rows; 0 where there are no such times.
+  [[nodiscard]] time_units of(std::size_t row, pass direction) const
+  {
+    if (direction == pass::weights) { return weights.empty() ? 0 : weights[row]; }
+    return direction == pass::forward ? rows[row].forward : rows[row].backward;
   }
 
   friend bool operator==(pipeline_times const&, pipeline_times const&) = default;
@@ -99,9 +109,7 @@ namespace detail {
 [[nodiscard]] inline time_units duration_of(pipeline_task const& task, pipeline_times const& times,
                                             std::span<microbatch_id const> order)
 {
-  stage_time const& time =
-      times.rows[to_index(order[task.position]) * times.stages + to_index(task.stage)];
-  return task.pass == pass::forward ? time.forward : time.backward;
+  return times.of(to_index(order[task.position]) * times.stages + to_index(task.stage), task.pass);
 }
 
 /// When all that a task waits for has ended.
@@ -142,6 +150,58 @@ inline void expect_times_of(compiled_schedule const& schedule, pipeline_times co
 
 }  // namespace detail
 
+namespace detail {
+
+/// check_times() of a schedule of so many microbatches.
+[[nodiscard]] inline result<void> check_times_on(stage_graph const& graph,
+                                                 pipeline_times const& times,
+                                                 std::size_t microbatches)
+{
+  std::size_t const stages = graph.stages();
+  if (times.stages != stages || times.rows.size() != microbatches * stages ||
+      (!times.weights.empty() && times.weights.size() != times.rows.size())) {
+    return fail(error_code::out_of_range, 0, "there are times for ",
+                counted(times.microbatches(), "microbatch"), " on ",
+                counted(times.stages, "stage"), ", and the schedule has ",
+                microbatches, " on ", stages, "; make them agree");
+  }
+  // No path through the tasks is longer than all tasks and, for each microbatch, every link in both
+  // directions.
+  constexpr time_units most = time_units{1} << 62;
+  auto const trips = 2 * static_cast<time_units>(microbatches);
+  time_units total = 0;
+  for (stage_link const& link : graph.links()) {
+    if (trips > 0 && link.transfer > (most - total) / trips) {
+      return fail(error_code::out_of_range, 0, "the transfers of ",
+                  counted(microbatches, "microbatch"),
+                  " come together above 2^62; use a coarser unit");
+    }
+    total += trips * link.transfer;
+  }
+  for (std::size_t row = 0; row < times.rows.size(); ++row) {
+    auto const& [forward, backward] = times.rows[row];
+    time_units const weights = times.of(row, pass::weights);
+    auto const refuse = [&](std::string const& why) {
+      return fail(error_code::out_of_range, row / stages, "microbatch ", row / stages, " takes ",
+                  forward, " forward and ", backward, " backward",
+                  weights != 0 ? concat(" and ", weights, " for weights") : std::string{},
+                  " on stage ", row % stages, why);
+    };
+    if (std::min({forward, backward, weights}) < 0 ||
+        std::max({forward, backward, weights}) > stage_graph::longest_time) {
+      return refuse(", and a time is from 0 to 2^53; correct it or use a coarser unit");
+    }
+    if (forward + backward + weights > most - total) {
+      return refuse(
+          ", which brings all times and transfers together above 2^62; use a coarser unit");
+    }
+    total += forward + backward + weights;
+  }
+  return {};
+}
+
+}  // namespace detail
+
 /// Whether these are times that can be simulated: as many rows and columns as the schedule has
 /// microbatches and stages, no time negative or too long, all of them together within 2^62.
 ///
@@ -151,43 +211,7 @@ inline void expect_times_of(compiled_schedule const& schedule, pipeline_times co
 [[nodiscard]] inline result<void> check_times(pipeline_times const& times,
                                               compiled_schedule const& schedule)
 {
-  std::size_t const stages = schedule.stages().stages();
-  if (times.stages != stages || times.rows.size() != schedule.microbatches() * stages) {
-    return fail(error_code::out_of_range, 0, "there are times for ",
-                detail::counted(times.microbatches(), "microbatch"), " on ",
-                detail::counted(times.stages, "stage"), ", and the schedule has ",
-                schedule.microbatches(), " on ", stages, "; make them agree");
-  }
-  // No path through the tasks is longer than all tasks and, for each microbatch, every link in both
-  // directions.
-  constexpr time_units most = time_units{1} << 62;
-  auto const trips = 2 * static_cast<time_units>(schedule.microbatches());
-  time_units total = 0;
-  for (stage_link const& link : schedule.stages().links()) {
-    if (trips > 0 && link.transfer > (most - total) / trips) {
-      return fail(error_code::out_of_range, 0, "the transfers of ",
-                  detail::counted(schedule.microbatches(), "microbatch"),
-                  " come together above 2^62; use a coarser unit");
-    }
-    total += trips * link.transfer;
-  }
-  for (std::size_t row = 0; row < times.rows.size(); ++row) {
-    auto const& [forward, backward] = times.rows[row];
-    auto const refuse = [&](std::string const& why) {
-      return fail(error_code::out_of_range, row / stages, "microbatch ", row / stages, " takes ",
-                  forward, " forward and ", backward, " backward on stage ", row % stages, why);
-    };
-    if (std::min(forward, backward) < 0 ||
-        std::max(forward, backward) > stage_graph::longest_time) {
-      return refuse(", and a time is from 0 to 2^53; correct it or use a coarser unit");
-    }
-    if (forward + backward > most - total) {
-      return refuse(
-          ", which brings all times and transfers together above 2^62; use a coarser unit");
-    }
-    total += forward + backward;
-  }
-  return {};
+  return detail::check_times_on(schedule.stages(), times, schedule.microbatches());
 }
 
 namespace detail {
@@ -272,6 +296,14 @@ inline void simulate_into(pipeline_timeline& timeline, compiled_schedule const& 
                                      times, order, [](std::size_t, time_units, time_units) {});
 }
 
+/// What a microbatch keeps on a stage: so many bytes from the start of its forward to the end of its
+/// backward, and from there to the end of its weights pass, where the stage has one.
+struct held_bytes {
+  std::uint64_t held = 0;
+  std::uint64_t for_weights = 0;  ///< at most `held`
+  friend bool operator==(held_bytes const&, held_bytes const&) = default;
+};
+
 /// The activations that a rank keeps while a schedule runs.
 struct rank_memory {
   /// So many bytes from some time on.
@@ -286,15 +318,87 @@ struct rank_memory {
   friend bool operator==(rank_memory const&, rank_memory const&) = default;
 };
 
+namespace detail {
+
+/// Calls `changed(task, kept, starts)` wherever a task of a rank changes what the rank keeps, in
+/// the order of its tasks: `starts` where that is when the task starts, else when it ends.
+template <class HeldOf, class Changed>
+void follow_memory(compiled_schedule const& schedule, pipeline_rank rank, HeldOf const& held_of,
+                   Changed const& changed)
+{
+  std::uint64_t kept = 0;
+  for (std::uint32_t const task : schedule.tasks_on(rank)) {
+    auto const& [position, stage, direction] = schedule.tasks()[task];
+    pipeline_stage const& own = schedule.stages()[stage];
+    if (own.part == model_part::transfer) { continue; }
+    held_bytes const bytes = held_of(position, stage);
+    if (direction == pass::forward) {
+      kept += bytes.held;
+      changed(task, kept, true);
+    }
+    if (direction == pass::weights) {
+      kept -= bytes.for_weights;
+      changed(task, kept, false);
+    } else if (direction == pass::backward || !own.backward) {
+      kept -= own.weights ? bytes.held - bytes.for_weights : bytes.held;
+      changed(task, kept, false);
+    }
+  }
+}
+
+/// What a schedule keeps, where held_of(position, stage) says what each microbatch does.
+template <class HeldOf>
+[[nodiscard]] std::vector<rank_memory> memory_of(compiled_schedule const& schedule,
+                                                 pipeline_timeline const& timeline,
+                                                 HeldOf const& held_of)
+{
+  std::size_t const tasks = schedule.tasks().size();
+  BALLAST_EXPECTS(timeline.start.size() == tasks, "the timeline has the starts of ",
+                  counted(timeline.start.size(), "task"), ", and the schedule ", tasks);
+  BALLAST_EXPECTS(timeline.end.size() == tasks, "the timeline has the ends of ",
+                  counted(timeline.end.size(), "task"), ", and the schedule ", tasks);
+  std::vector<rank_memory> memory(schedule.stages().ranks());
+  for (std::size_t rank = 0; rank < memory.size(); ++rank) {
+    auto& [peak, levels] = memory[rank];
+    follow_memory(schedule, to_id<pipeline_rank>(rank), held_of,
+                  [&](std::uint32_t task, std::uint64_t kept, bool starts) {
+                    time_units const now = starts ? timeline.start[task] : timeline.end[task];
+                    peak = std::max(peak, kept);
+                    if (!levels.empty() && levels.back().since == now) { levels.pop_back(); }
+                    if (kept != (levels.empty() ? 0 : levels.back().bytes)) {
+                      levels.push_back({now, kept});
+                    }
+                  });
+  }
+  return memory;
+}
+
+/// Ends the program where there are bytes of other microbatches or stages than a schedule has.
+inline void expect_bytes_of(compiled_schedule const& schedule, std::span<microbatch_id const> order,
+                            std::size_t entries)
+{
+  BALLAST_EXPECTS(order.size() == schedule.microbatches(), "the order has ",
+                  counted(order.size(), "microbatch"), ", and the schedule ",
+                  schedule.microbatches());
+  BALLAST_EXPECTS(entries == schedule.microbatches() * schedule.stages().stages(), "`bytes` has ",
+                  counted(entries, "entry"), " for ", counted(schedule.microbatches(), "microbatch"),
+                  " on ", counted(schedule.stages().stages(), "stage"));
+}
+
+}  // namespace detail
+
 /// How much memory the activations of a simulated schedule take, rank by rank.
 ///
 /// The activations of a microbatch are on a stage from the start of its forward to the end of its
-/// backward. A stage without backward keeps them for as long as the forward takes: its output is
-/// counted where it is an input, by the stages that it feeds, and so is what a transfer sends.
+/// backward, and what its weights pass needs to the end of that. A stage without backward keeps
+/// them for as long as the forward takes: its output is counted where it is an input, by the stages
+/// that it feeds, and so is what a transfer sends. A stage that computes its forward again is one
+/// that keeps less and whose backward takes longer; activations that are moved to another memory
+/// are not counted here.
 ///
 /// Shapes      order[microbatches]; bytes[microbatches x stages], microbatch by microbatch.
-/// Expects     timeline is what simulate() finds for the schedule and the order; the bytes of all
-///             tasks of a rank together fit 64 bits.
+/// Expects     timeline is what simulate() finds for the schedule and the order; no `for_weights`
+///             is above its `held`; the bytes of all tasks of a rank together fit 64 bits.
 /// Ensures     (1) one per pipeline rank
 ///             (2) levels tell what is kept at every time; before the first it is nothing
 ///             (3) peak_bytes is the most that is kept at once when the rank does its tasks one
@@ -303,47 +407,70 @@ struct rank_memory {
 /// Complexity  O(tasks).
 [[nodiscard]] inline std::vector<rank_memory> activation_memory(
     compiled_schedule const& schedule, pipeline_timeline const& timeline,
+    std::span<microbatch_id const> order, std::span<held_bytes const> bytes)
+{
+  detail::expect_bytes_of(schedule, order, bytes.size());
+  return detail::memory_of(schedule, timeline, [&](std::uint32_t position, stage_id stage) {
+    return bytes[to_index(order[position]) * schedule.stages().stages() + to_index(stage)];
+  });
+}
+
+/// The same where nothing is freed before the last pass.
+[[nodiscard]] inline std::vector<rank_memory> activation_memory(
+    compiled_schedule const& schedule, pipeline_timeline const& timeline,
     std::span<microbatch_id const> order, std::span<std::uint64_t const> bytes)
 {
-  stage_graph const& stages = schedule.stages();
-  BALLAST_EXPECTS(timeline.start.size() == schedule.tasks().size(),
-                  "the timeline has the starts of ", detail::counted(timeline.start.size(), "task"),
-                  ", and the schedule ", schedule.tasks().size());
-  BALLAST_EXPECTS(timeline.end.size() == schedule.tasks().size(), "the timeline has the ends of ",
-                  detail::counted(timeline.end.size(), "task"), ", and the schedule ",
-                  schedule.tasks().size());
-  BALLAST_EXPECTS(order.size() == schedule.microbatches(), "the order has ",
-                  detail::counted(order.size(), "microbatch"), ", and the schedule ",
-                  schedule.microbatches());
-  BALLAST_EXPECTS(bytes.size() == schedule.microbatches() * stages.stages(), "`bytes` has ",
-                  detail::counted(bytes.size(), "entry"), " for ",
-                  detail::counted(schedule.microbatches(), "microbatch"), " on ",
-                  detail::counted(stages.stages(), "stage"));
-  std::vector<rank_memory> memory(stages.ranks());
-  for (std::size_t rank = 0; rank < memory.size(); ++rank) {
-    auto& [peak, levels] = memory[rank];
-    std::uint64_t kept = 0;
-    auto const record = [&levels, &kept](time_units now) {
-      if (!levels.empty() && levels.back().since == now) { levels.pop_back(); }
-      if (kept != (levels.empty() ? 0 : levels.back().bytes)) { levels.push_back({now, kept}); }
-    };
-    for (std::uint32_t const task : schedule.tasks_on(to_id<pipeline_rank>(rank))) {
-      auto const& [position, stage, direction] = schedule.tasks()[task];
-      if (stages[stage].part == model_part::transfer) { continue; }
-      std::uint64_t const size =
-          bytes[to_index(order[position]) * stages.stages() + to_index(stage)];
-      if (direction == pass::forward) {
-        kept += size;
-        peak = std::max(peak, kept);
-        record(timeline.start[task]);
-      }
-      if (direction == pass::backward || !stages[stage].backward) {
-        kept -= size;
-        record(timeline.end[task]);
-      }
-    }
+  detail::expect_bytes_of(schedule, order, bytes.size());
+  return detail::memory_of(schedule, timeline, [&](std::uint32_t position, stage_id stage) {
+    std::uint64_t const held =
+        bytes[to_index(order[position]) * schedule.stages().stages() + to_index(stage)];
+    return held_bytes{held, held};
+  });
+}
+
+/// What microbatches keep on the stages of a pipeline, and how much each rank may keep at once.
+///
+/// Shapes      held[microbatches x stages], microbatch by microbatch; most[ranks], or empty where
+///             no rank has a limit.
+struct pipeline_memory {
+  std::vector<held_bytes> held;
+  std::vector<std::uint64_t> most;
+};
+
+/// Whether the ranks of a schedule keep no more than they may, under an order.
+///
+/// Expects     what activation_memory() does; as many limits as ranks, or none.
+/// Errors      infeasible: the message names the rank, its first task that brings it above its
+///             limit, and the bytes; position is the rank.
+/// Complexity  O(tasks).
+[[nodiscard]] inline result<void> check_memory(compiled_schedule const& schedule,
+                                               std::span<microbatch_id const> order,
+                                               pipeline_memory const& memory)
+{
+  std::size_t const stages = schedule.stages().stages();
+  detail::expect_bytes_of(schedule, order, memory.held.size());
+  if (memory.most.empty()) { return {}; }
+  BALLAST_EXPECTS(memory.most.size() == schedule.stages().ranks(), "there are limits for ",
+                  detail::counted(memory.most.size(), "rank"), " of ", schedule.stages().ranks());
+  for (std::size_t rank = 0; rank < memory.most.size(); ++rank) {
+    std::uint32_t above = detail::no_task;
+    std::uint64_t bytes = 0;
+    detail::follow_memory(
+        schedule, to_id<pipeline_rank>(rank),
+        [&](std::uint32_t position, stage_id stage) {
+          return memory.held[to_index(order[position]) * stages + to_index(stage)];
+        },
+        [&](std::uint32_t task, std::uint64_t kept, bool) {
+          if (kept <= memory.most[rank] || above != detail::no_task) { return; }
+          above = task;
+          bytes = kept;
+        });
+    if (above == detail::no_task) { continue; }
+    return fail(error_code::infeasible, rank, "pipeline rank ", rank, " keeps ", bytes,
+                " bytes from ", detail::text_of(schedule.tasks()[above]), " on and may keep ",
+                memory.most[rank], "; have it free some before, or allow it more");
   }
-  return memory;
+  return {};
 }
 
 }  // namespace ballast::inline v0

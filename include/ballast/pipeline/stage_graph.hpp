@@ -14,6 +14,9 @@ struct pipeline_stage {
   pipeline_rank rank{};
   bool backward = true;  ///< false where nothing here or upstream is trained: a frozen encoder
   model_part part = model_part::llm;
+  /// Its backward is in two parts: the gradients of its inputs, for which other stages wait, and
+  /// those of its weights, for which none does.
+  bool weights = false;
 
   /// A transfer has one pass: with `backward` it sends gradients, without it activations.
   [[nodiscard]] constexpr bool has_forward() const noexcept
@@ -43,11 +46,13 @@ struct stage_link {
 /// Ensures     (1) every link goes from a lower to a higher stage, so there is no cycle
 ///             (2) no stage with a backward feeds a stage without one, unless this is a transfer
 ///             (3) every rank below ranks() has a stage
+///             (4) a stage with a weights pass has a backward and is no transfer
 /// Complexity  make: O(stages + links log links); links of a stage: O(1).
 class stage_graph {
  public:
   /// Errors   infeasible: link `position` goes down or to its own stage, repeats another, or feeds
-  ///          a stage without backward from one with; or rank `position` has no stage;
+  ///          a stage without backward from one with; or rank `position` has no stage, or
+  ///          stage `position` a weights pass without a backward;
   ///          out_of_range: link `position` names a stage that does not exist or has a transfer
   ///          time outside [0, 2^53], or there are no stages or too many.
   [[nodiscard]] static result<stage_graph> make(std::vector<pipeline_stage> stages,
@@ -56,6 +61,13 @@ class stage_graph {
     if (stages.empty() || stages.size() > most_stages) {
       return fail(error_code::out_of_range, 0, "a pipeline has from 1 to ", most_stages,
                   " stages, not ", stages.size());
+    }
+    for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+      bool const splits = stages[stage].backward && stages[stage].part != model_part::transfer;
+      if (stages[stage].weights && !splits) {
+        return fail(error_code::infeasible, stage, "stage ", stage,
+                    " has a weights pass and no backward to split; leave it out");
+      }
     }
     stage_graph graph;
     graph.stages_ = std::move(stages);

@@ -38,10 +38,10 @@ class step_view {
             workspace::frame& scratch)
       : schedule_(schedule),
         microbatches_(times.microbatches()),
-        times_(scratch.take<time_units>(2 * times.rows.size())),
-        most_(scratch.take<time_units>(2 * times.rows.size() + 2 * times.stages)),
-        before_(scratch.take<time_units>(2 * times.rows.size())),
-        after_(scratch.take<time_units>(2 * times.rows.size())),
+        times_(scratch.take<time_units>(passes * times.rows.size())),
+        most_(scratch.take<time_units>(passes * (times.rows.size() + times.stages))),
+        before_(scratch.take<time_units>(passes * times.rows.size())),
+        after_(scratch.take<time_units>(passes * times.rows.size())),
         between_(scratch.take<time_units>(times.rows.size())),
         heads_(scratch.take<time_units>(schedule.tasks().size())),
         tails_(scratch.take<time_units>(schedule.tasks().size()))
@@ -104,7 +104,7 @@ class step_view {
   [[nodiscard]] time_units longest_path_of(std::size_t microbatch) const
   {
     time_units longest = 0;
-    for (std::size_t column = 0; column < 2 * stages().stages(); column += 2) {
+    for (std::size_t column = 0; column < passes * stages().stages(); column += passes) {
       longest = std::max(longest, before(column)[microbatch] + (*this)[column][microbatch] +
                                       after(column)[microbatch]);
     }
@@ -154,15 +154,15 @@ class step_view {
   {
     for (std::size_t stage = 0; stage < times.stages; ++stage) {
       pipeline_stage const& own = stages()[to_id<stage_id>(stage)];
-      auto const forward = row(times_, 2 * stage);
-      auto const backward = row(times_, 2 * stage + 1);
-      for (std::size_t at = 0; at < microbatches_; ++at) {
-        stage_time const& time = times.rows[at * times.stages + stage];
-        forward[at] = own.has_forward() ? time.forward : 0;
-        backward[at] = own.backward ? time.backward : 0;
+      for (pass const each : {pass::forward, pass::backward, pass::weights}) {
+        auto const of_pass = row(times_, column_of(to_id<stage_id>(stage), each));
+        bool const is_there = has_pass(own, each);
+        for (std::size_t at = 0; at < microbatches_; ++at) {
+          of_pass[at] = is_there ? times.of(at * times.stages + stage, each) : 0;
+        }
       }
     }
-    for (std::size_t column = 0; column < 2 * times.stages; ++column) {
+    for (std::size_t column = 0; column < passes * times.stages; ++column) {
       std::span<time_units> const sums =
           most_.subspan(column * (microbatches_ + 1), microbatches_ + 1);
       sums[0] = 0;
@@ -181,6 +181,7 @@ class step_view {
     }
     auto const forward = [](stage_id stage) { return column_of(stage, pass::forward); };
     auto const backward = [](stage_id stage) { return column_of(stage, pass::backward); };
+    auto const weights = [](stage_id stage) { return column_of(stage, pass::weights); };
     auto const reach = [&](std::span<time_units> paths, std::size_t to, std::size_t from,
                            time_units transfer) {
       std::span<time_units> const reached = row(paths, to);
@@ -191,6 +192,10 @@ class step_view {
       }
     };
     std::span<stage_link const> const links = stages().links();
+    for (std::size_t stage = 0; stage < stages().stages(); ++stage) {
+      auto const id = to_id<stage_id>(stage);
+      if (stages()[id].weights) { reach(after_, backward(id), weights(id), 0); }
+    }
     for (auto const& [from, to, transfer] : links) {
       reach(before_, forward(to), forward(from), transfer);
       if (stages()[from].backward) { reach(after_, backward(to), backward(from), transfer); }
@@ -213,16 +218,20 @@ class step_view {
                                           (*this)[backward(to)][at] + 2 * transfer);
       }
     }
+    for (std::size_t stage = 0; stage < stages().stages(); ++stage) {
+      auto const id = to_id<stage_id>(stage);
+      if (stages()[id].weights) { reach(before_, weights(id), backward(id), 0); }
+    }
   }
 
   void bound_tasks(workspace::frame& scratch)
   {
     std::span<pipeline_task const> const tasks = schedule_.tasks();
     std::span<run> const runs = scratch.take<run>(2 * stages().ranks());
-    std::span<std::uint32_t> const counts = scratch.take<std::uint32_t>(4 * stages().stages());
+    std::span<std::uint32_t> const counts = scratch.take<std::uint32_t>(2 * passes * stages().stages());
     // By column: the shortest of all microbatches' paths.
-    std::span<time_units> const least_before = scratch.take<time_units>(2 * stages().stages());
-    std::span<time_units> const least_after = scratch.take<time_units>(2 * stages().stages());
+    std::span<time_units> const least_before = scratch.take<time_units>(passes * stages().stages());
+    std::span<time_units> const least_after = scratch.take<time_units>(passes * stages().stages());
     auto const shortest = [](std::span<time_units const> paths) {
       return *std::min_element(paths.begin(), paths.end());
     };
@@ -385,12 +394,13 @@ class rank_view {
  private:
   void list_tasks(std::span<stage_id const> stages, workspace::frame& scratch)
   {
-    columns_ = scratch.take<std::size_t>(2 * stages.size());
+    columns_ = scratch.take<std::size_t>(passes * stages.size());
     std::size_t kinds = 0;
     for (stage_id const stage : stages) {
       pipeline_stage const& own = step_.stages()[stage];
-      if (own.has_forward()) { columns_[kinds++] = column_of(stage, pass::forward); }
-      if (own.backward) { columns_[kinds++] = column_of(stage, pass::backward); }
+      for (pass const each : {pass::forward, pass::backward, pass::weights}) {
+        if (has_pass(own, each)) { columns_[kinds++] = column_of(stage, each); }
+      }
     }
     columns_ = columns_.first(kinds);
     counts_ = scratch.take<std::uint32_t>((size() + 1) * kinds);
@@ -434,7 +444,7 @@ class rank_view {
       ++first_backward;
     }
     std::size_t forwards = size();  // up to the last one
-    while (forwards > 0 && (*this)[forwards - 1].pass == pass::backward) { --forwards; }
+    while (forwards > 0 && (*this)[forwards - 1].pass != pass::forward) { --forwards; }
     add(true, 0);
     add(false, size() - 1);
     if (first_backward > 0 && first_backward < size()) { add(true, first_backward); }
