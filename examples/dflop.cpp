@@ -41,7 +41,6 @@ using namespace ballast;
 using namespace dflop_models;
 
 constexpr std::size_t steps = 4;
-constexpr std::size_t tried = 6;  // layouts that are scheduled
 
 struct training {
   model_layout layout;
@@ -58,24 +57,25 @@ struct ablation {
 };
 
 // [dflop]
-// 3.3, the optimizer: the layouts with the shortest simulated steps, each module its own; with
-// limits, those of a baseline.
-std::vector<model_layout> searched(layout_problem const& problem, std::span<tokens const> batches,
-                                   layout_limits const& limits, sample_dealing dealing)
+constexpr local_search ordering{insertion{500}, 1'000};  // of the microbatches
+
+// 3.3, the optimizer: the layout with the shortest simulated step, each module its own; with limits,
+// that of a baseline. Samples are as they are read, dealt longest first, or as the scheduler has them.
+enum class filled { as_read, longest_first, scheduled };
+model_layout search(layout_problem const& problem, std::span<tokens const> batches,
+                    layout_limits const& limits, filled how)
 {
-  layout_search_options const asked{.best = tried, .limits = limits, .dealing = dealing};
-  auto const found = search_layouts(problem, batches, asked).value();
-  std::vector<model_layout> all;
-  for (auto const& [layout, simulated] : found.layouts) { all.push_back(layout); }
-  return all;
+  layout_search_options asked{.limits = limits};
+  if (how == filled::as_read) { asked.dealing = sample_dealing::as_drawn; }
+  if (how == filled::scheduled) { asked.step = scheduled_steps<2>(problem, ordering); }
+  return search_layouts(problem, batches, asked).value().layouts.front().layout;
 }
 
 // 3.4, the scheduler: trains on real batches; each is planned while the one before it runs.
 training train(layout_problem const& problem, model_layout const& layout,
                std::span<tokens const> batches)
 {
-  local_search const order{insertion{500}, 1'000};
-  online_scheduler next(schedule_layout<2>(problem, layout, order).value());
+  online_scheduler next(schedule_layout<2>(problem, layout, ordering).value());
   std::size_t const of_batch = batches.size() / steps;
   or_throw(next.submit(batches.first(of_batch)));
   training all{layout};
@@ -100,20 +100,14 @@ ablation best_of(layout_problem const& problem, layout_limits const& limits,
     auto const step = simulate_layout(problem, layout, reported_on, dealing).value();
     return static_cast<double>(step) * 1e-12;
   };
-  auto const as_read = sample_dealing::as_drawn;
-  auto const slow = searched(problem, chosen_on, limits, as_read).at(0);
-  auto const dealt = searched(problem, chosen_on, limits, sample_dealing::longest_first);
-  model_layout best = dealt[0];
-  double least = 1e9;
-  for (model_layout const& layout : dealt) {
-    double const now = train(problem, layout, chosen_on).step;
-    if (now < least) { best = layout; }
-    least = std::min(least, now);
-  }
-  return {{slow, simulate(slow, as_read)},
-          {dealt[0], simulate(dealt[0], sample_dealing::longest_first)},
+  auto const chosen = [&](filled how) { return search(problem, chosen_on, limits, how); };
+  model_layout const slow = chosen(filled::as_read);
+  model_layout const dealt = chosen(filled::longest_first);
+  model_layout const best = chosen(filled::scheduled);
+  return {{slow, simulate(slow, sample_dealing::as_drawn)},
+          {dealt, simulate(dealt, sample_dealing::longest_first)},
           train(problem, best, reported_on),
-          simulate(best, as_read)};
+          simulate(best, sample_dealing::as_drawn)};
 }
 // [dflop]
 
@@ -160,28 +154,72 @@ struct comparison {
   // Of stages: one tp and dp as read, the same scheduled, each its own and scheduled.
   std::array<report::stage_rates, 3> rates{};
 };
+
+/// A model on GPUs of 80 GB, batches on which layouts are chosen, and others.
+struct job {
+  std::vector<tokens> chosen_on, reported_on, sizes;
+  layout_problem problem;
+
+  job(dflop_model const& model, std::uint32_t gpus, std::uint32_t of_step)
+      : chosen_on(draw_mix(model.kinds, 12, 2)), reported_on(draw_mix(model.kinds, 12, 3))
+  {
+    chosen_on.resize(steps * of_step * 2);
+    reported_on.resize(steps * of_step * 2);
+    sizes = chosen_on;
+    sizes.insert(sizes.end(), {0, 0});
+    for (std::size_t at = 0; at < reported_on.size(); ++at) {  // memory must hold the largest
+      tokens& largest = sizes[chosen_on.size() + at % 2];
+      largest = std::max(largest, reported_on[at]);
+    }
+    problem.modules = model.modules;
+    problem.sizes = sizes;
+    problem.global_batch = of_step;
+    problem.kinds[0].gpus = gpus;
+    problem.kinds[0].memory_bytes = 80'000'000'000;
+  }
+};
+
+// How many times as fast the best layout is as the best with one tp and dp, both with the scheduler.
+double gain_of_layout(dflop_model const& model, std::uint32_t gpus, std::uint32_t of_step)
+{
+  job const made(model, gpus, of_step);
+  auto const step = [&](layout_limits const& limits) {
+    auto const best = search(made.problem, made.chosen_on, limits, filled::scheduled);
+    return train(made.problem, best, made.reported_on).step;
+  };
+  return step(baselines::homogeneous()) / step({});
+}
+
+// Where a layout for each module gains more than 1.05 once both are scheduled: on 32 GPUs, by the
+// samples of a step and, in per cent, those of them that have images.
+void show_gains(dflop_model const* audio, std::array<std::vector<raw_input>, 3> const& raw)
+{
+  std::string where;
+  for (std::size_t const share : {10U, 50U, 90U}) {
+    if (audio != nullptr && share > 10) { break; }
+    std::vector<double> gains;
+    for (std::uint32_t const of_step : {32U, 64U, 128U, 256U, 512U}) {
+      dflop_model const model =
+          audio != nullptr ? *audio : three_models(with_images(raw, share))[0];
+      gains.push_back(gain_of_layout(model, 32, of_step));
+      std::string const at = audio != nullptr ? "" : std::to_string(share) + " % ";
+      if (gains.back() > 1.05) {
+        where += (where.empty() ? "" : ", ") + at + "x " + std::to_string(of_step);
+      }
+    }
+    std::string const of = audio != nullptr ? "Qwen2-Audio" : std::to_string(share) + " % images";
+    std::printf("on the page: %s %s\n", of.c_str(), ::listed(gains).c_str());
+  }
+  std::printf("more than 1.05 times: %s\n", where.empty() ? "nowhere" : where.c_str());
+}
+
 comparison compare(dflop_model const& model, std::uint32_t gpus)
 {
-  auto const of = [&](std::vector<tokens> const& drawn) {
-    return std::span(drawn).first(steps * batch * 2);
-  };
-  auto const first = draw_mix(model.kinds, 12, 2);
-  auto const second = draw_mix(model.kinds, 12, 3);
-  std::vector<tokens> sizes(of(first).begin(), of(first).end());
-  sizes.insert(sizes.end(), {0, 0});
-  for (std::size_t at = 0; at < of(second).size(); ++at) {  // memory must hold the largest
-    tokens& largest = sizes[of(first).size() + at % 2];
-    largest = std::max(largest, second[at]);
-  }
-  layout_problem problem;
-  problem.modules = model.modules;
-  problem.sizes = sizes;
-  problem.global_batch = batch;
-  problem.kinds[0].gpus = gpus;
-  problem.kinds[0].memory_bytes = 80'000'000'000;
-  comparison all{best_of(problem, baselines::homogeneous(), of(first), of(second)),
-                 best_of(problem, {}, of(first), of(second))};
-  auto const last = of(second).last(std::size_t{2} * batch);
+  job const made(model, gpus, batch);
+  layout_problem const& problem = made.problem;
+  comparison all{best_of(problem, baselines::homogeneous(), made.chosen_on, made.reported_on),
+                 best_of(problem, {}, made.chosen_on, made.reported_on)};
+  auto const last = std::span(made.reported_on).last(std::size_t{2} * batch);
   auto const& slow = all.homogeneous.as_read.layout;
   layout_pipeline const pipeline(problem, slow);
   std::vector<pipeline_times> as_read;
@@ -342,7 +380,8 @@ std::string listed(std::vector<gains> const& all, double gains::* member, int di
 // ONE.csv SEVERAL.csv VIDEO.csv, the first with columns width, height and caption_tokens_sum, the
 // second with text_tokens and image_dims, the third with text_tokens, answer_tokens and
 // frame_count; `data` behind them has each kind of data by itself, `nodes` 8 to 128 GPUs. dflop
-// AUDIO.csv, with audio_tokens_25hz and text_tokens, has Qwen2-Audio. Before these, or without
+// AUDIO.csv, with audio_tokens_25hz and text_tokens, has Qwen2-Audio; `gains` behind either prints
+// where a layout for each module pays. Before these, or without
 // files, eight ranks train a small model, its steps planned while others run, by measured times
 // (over MPI: mpirun -np 8 dflop mpi); losses and gradients are those of one rank by itself.
 int main(int argc, char** argv)
@@ -362,12 +401,26 @@ int main(int argc, char** argv)
       throw std::runtime_error("gradients are not one rank's, or two profiles get one layout");
     }
     if (argc == 1) { return 0; }
-    std::string_view const what = argc == 5 ? argv[4] : argc == 4 ? "models" : "";
-    bool const audio = argc == 2;
-    if (!audio && what != "models" && what != "data" && what != "nodes") {
-      return std::fputs("dflop: give AUDIO.csv, or ONE.csv SEVERAL.csv VIDEO.csv [data|nodes]\n",
-                        stderr),
+    std::string_view const what = argc == 5 || argc == 3 ? argv[argc - 1]
+                                  : argc == 4            ? "models"
+                                                         : "";
+    bool const audio = argc <= 3;
+    bool const is_known =
+        what == "gains" ||
+        (audio ? what.empty() : what == "models" || what == "data" || what == "nodes");
+    if (!is_known) {
+      return std::fputs(
+                 "dflop: give AUDIO.csv [gains], or ONE.csv SEVERAL.csv VIDEO.csv "
+                 "[data|nodes|gains]\n",
+                 stderr),
              2;
+    }
+    if (what == "gains" && audio) {
+      dflop_model const model = audio_model(argv[1]);
+      return show_gains(&model, {}), 0;
+    }
+    if (what == "gains") {
+      return show_gains(nullptr, load_three_kinds(argv[1], argv[2], argv[3])), 0;
     }
     std::printf("tp.pp.dp of encoder and LLM x microbatches; seconds of a step of %u samples\n\n",
                 batch);

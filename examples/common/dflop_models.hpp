@@ -89,6 +89,18 @@ inline std::array<dflop_model, 3> three_models(std::array<std::vector<raw_input>
                   shapes(internvl_2_5_inputs)}};
 }
 
+// Rows of which so many of a hundred keep their images and frames; of the others only text is left.
+inline std::array<std::vector<raw_input>, 3> with_images(std::array<std::vector<raw_input>, 3> raw,
+                                                         std::size_t share)
+{
+  for (std::vector<raw_input>& rows : raw) {
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+      if (row * 37 % 100 >= share) { rows[row] = {.text = std::max<tokens>(rows[row].text, 1)}; }
+    }
+  }
+  return raw;
+}
+
 // Qwen2-Audio: the encoder pads what it hears to windows of 30 s, 1,500 positions; the LLM reads 25
 // tokens of a second of it.
 inline dflop_model audio_model(char const* utterances)

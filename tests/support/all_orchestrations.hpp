@@ -28,7 +28,7 @@ struct price {
   uint128 microbatch;
   uint128 once;
   uint128 state;
-  uint128 kept;  // bytes of a microbatch in each virtual stage
+  uint128 kept;  // bytes of a microbatch, of which each virtual stage has its part
   chained_unit unit;
 };
 
@@ -134,8 +134,8 @@ inline price price_of(ballast::layout_problem const& problem, std::size_t module
   }
   std::uint64_t const samples = (problem.global_batch + parts - 1) / parts;
   ballast::tokens const size = largest_microbatch(problem, module, samples);
-  result.kept = forward_only ? degree.memory.activations(1, size)
-                             : up(degree.memory.activations(layers, size), vpp);
+  result.kept =
+      forward_only ? degree.memory.activations(1, size) : degree.memory.activations(layers, size);
   return result;
 }
 
@@ -253,8 +253,10 @@ class all_orchestrations {
     for (auto const* const each : chosen) { units.push_back(each->unit); }
     auto const& peaks = orchestrations::simulated_peaks_of(units, microbatches);
     for (std::size_t each = 0; each < chosen.size(); ++each) {
-      uint128 const bytes = chosen[each]->state +
-                            chosen[each]->kept * (chosen[each]->unit.backward ? peaks[each] : 1);
+      uint128 const bytes =
+          chosen[each]->state +
+          orchestrations::up(chosen[each]->kept * (chosen[each]->unit.backward ? peaks[each] : 1),
+                             chosen[each]->unit.backward ? chosen[each]->unit.virtual_stages : 1);
       if (bytes > problem_.kinds[kinds[each]].memory_bytes) { return; }
       found.memory_bytes = std::max(found.memory_bytes, static_cast<std::uint64_t>(bytes));
     }

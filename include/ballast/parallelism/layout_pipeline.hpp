@@ -310,8 +310,11 @@ class layout_pipeline {
         problem_.kind(last).memory_bytes - detail::stage_memory(problem_).state(last, degree, own);
     if (!problem_.has_backward(last)) { return memory.largest_size(1, free); }
     detail::joined_unit const unit{own.pp, layout_.virtual_stages, layout_.microbatches};
-    return memory.largest_size(detail::stage_shares(profile, own.pp).most_layers(),
-                               free / unit.kept(0) * layout_.virtual_stages);
+    return memory.largest_size(
+        detail::stage_shares(profile, own.pp).most_layers(),
+        static_cast<std::uint64_t>(
+            std::min<uint128>(static_cast<uint128>(free) * layout_.virtual_stages / unit.kept(0),
+                              std::numeric_limits<std::uint64_t>::max())));
   }
 
   /// The stages of a replica of a module share its time in proportion to these, its virtual stages

@@ -84,7 +84,8 @@ class layout_search {
   [[nodiscard]] bool has_overrun() const noexcept { return has_overrun_; }
 
  private:
-  static constexpr std::uint64_t bounding = 1024;  // as much work as so many tasks
+  static constexpr std::uint64_t bounding = 1024;    // as much work as so many tasks
+  static constexpr std::ptrdiff_t most_numbers = 4;  // of a layout that options.step is asked about
   static constexpr std::uint64_t between_tellings = std::uint64_t{1} << 28;
 
   /// No step of this assignment of kinds is shorter.
@@ -265,13 +266,15 @@ class layout_search {
   {
     ++ranking_.simulated;
     if (candidate_.layout.step == no_cost) { return; }
-    auto const same = std::find_if(best_.begin(), best_.end(), [this](auto const& each) {
-      return !options_.step && each.layout.modules == candidate_.layout.modules &&
+    auto const is_same = [this](simulated_layout const& each) {
+      return each.layout.modules == candidate_.layout.modules &&
              each.layout.kinds == candidate_.layout.kinds;
-    });
-    if (same != best_.end()) {
-      if (!simulates_before(candidate_, *same)) { return; }
-      best_.erase(same);
+    };
+    std::ptrdiff_t const most = options_.step ? most_numbers : 1;
+    if (std::count_if(best_.begin(), best_.end(), is_same) >= most) {
+      auto const worst = std::find_if(best_.rbegin(), best_.rend(), is_same);
+      if (!simulates_before(candidate_, *worst)) { return; }
+      best_.erase(std::prev(worst.base()));
     }
     candidate_.layout.memory_bytes = std::max(
         bytes,

@@ -452,17 +452,15 @@ class stage_memory {
     return memory.largest_size(layers, (there - own) / held);
   }
 
-  /// Activations of a microbatch of this size, in one of the virtual stages of a stage; of what only
-  /// computes forward those of one layer.
+  /// Activations of a microbatch of this size on a stage; of what only computes forward those of one
+  /// layer.
   [[nodiscard]] std::uint64_t of_microbatch(std::size_t module, std::size_t degree,
-                                            std::uint32_t pp, tokens size,
-                                            std::uint32_t virtual_stages = 1) const
+                                            std::uint32_t pp, tokens size) const
   {
     module_profile const& profile = problem_.modules[module];
     module_memory const& memory = profile.degrees[degree].memory;
     if (!problem_.has_backward(module)) { return memory.activations(1, size); }
-    return static_cast<std::uint64_t>(
-        divided_up(memory.activations(stage_layers(profile, pp), size), virtual_stages));
+    return memory.activations(stage_layers(profile, pp), size);
   }
 
   /// What a stage holds, where microbatches are of this size; 2^64 - 1 where that does not fit. It
@@ -472,10 +470,12 @@ class stage_memory {
                                        module_layout const& layout, std::uint64_t held, tokens size,
                                        std::uint32_t virtual_stages = 1) const
   {
-    uint128 const all =
-        static_cast<uint128>(of_microbatch(module, degree, layout.pp, size, virtual_stages)) *
-            (problem_.has_backward(module) ? held : 1) +
-        state(module, degree, layout);
+    std::uint64_t const of_stage = of_microbatch(module, degree, layout.pp, size);
+    uint128 const kept =  // rounded once, for all that are held
+        problem_.has_backward(module)
+            ? divided_up(static_cast<uint128>(of_stage) * held, virtual_stages)
+            : of_stage;
+    uint128 const all = kept + state(module, degree, layout.pp, layout.dp);
     constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
     return all < most ? static_cast<std::uint64_t>(all) : most;
   }

@@ -8,7 +8,7 @@
 namespace ballast::inline v0::detail {
 
 /// A layout of one module, what it takes of a step, and what its GPU that holds most does: state, and
-/// activations of a microbatch in each virtual stage that keeps it.
+/// the activations of a microbatch, of which each virtual stage keeps its part.
 struct unit_option {
   module_layout layout{};
   unit_time time{};  ///< those that are no_cost do not fit
@@ -128,9 +128,13 @@ class unit_options {
   [[nodiscard]] std::uint64_t bytes(std::size_t module, unit_option const& option,
                                     std::uint64_t behind, std::uint32_t microbatches) const noexcept
   {
-    std::uint64_t const kept =
-        job_.has_backward(module) ? unit(module, option.layout.pp, microbatches).kept(behind) : 1;
-    uint128 const all = static_cast<uint128>(option.kept_bytes) * kept + option.state_bytes;
+    joined_unit const unit = this->unit(module, option.layout.pp, microbatches);
+    uint128 const kept =
+        job_.has_backward(module)
+            ? divided_up(static_cast<uint128>(option.kept_bytes) * unit.kept(behind),
+                         unit.virtual_stages)
+            : option.kept_bytes;
+    uint128 const all = kept + option.state_bytes;
     constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
     return all < most ? static_cast<std::uint64_t>(all) : most;
   }
@@ -178,14 +182,16 @@ class unit_options {
                          : no_cost;
     made.state_bytes = prices_.memory.state(module, degree, layout);
     made.kept_bytes = prices_.memory.of_microbatch(module, degree, layout.pp,
-                                                   prices_.memory.microbatch_size(module, parts),
-                                                   job_.virtual_stages(module, layout.pp));
+                                                   prices_.memory.microbatch_size(module, parts));
     std::uint64_t const there = kind(module).memory_bytes;
     if (bytes(module, made, 0, microbatches) > there) { return made; }
     made.room = microbatches;
     if (job_.has_backward(module) && made.kept_bytes > 0) {
-      made.room =
-          static_cast<std::int64_t>(unit.most_behind((there - made.state_bytes) / made.kept_bytes));
+      uint128 const most =
+          static_cast<uint128>(there - made.state_bytes) * unit.virtual_stages / made.kept_bytes;
+      constexpr uint128 no_more_than = std::numeric_limits<std::uint64_t>::max();
+      made.room = static_cast<std::int64_t>(
+          unit.most_behind(static_cast<std::uint64_t>(std::min(most, no_more_than))));
     }
     return made;
   }
