@@ -252,4 +252,33 @@ TEST(Orchestrate, SaysWhatCannotBe)
       HasSubstr("groups of 2 GPUs for module vision and of 3 for llm do not fill nodes together"));
 }
 
+// Two layers of 3,200 bytes of state, four GPUs, eight samples that compute 3,000 each.
+TEST(Orchestrate, ShardsWeightsWhereMemoryAsksForIt)
+{
+  ballast::module_profile module{
+      .name = "llm", .layers = 2, .flops = {.linear = 30}, .degrees = {{.tp = 1}}};
+  module.degrees[0].memory = {.layers = {1, 2}, .state_bytes = {3200, 6400}};
+  std::vector<ballast::module_role> roles{{.weights = ballast::weight_sharding::either}};
+  std::vector<ballast::tokens> const sizes(8, 100);
+  ballast::layout_problem problem{
+      .modules = {&module, 1},
+      .sizes = sizes,
+      .global_batch = 8,
+      .kinds = {{.gpus = 4, .memory_bytes = 6400, .bytes_per_second = 1'000'000'000'000}},
+      .roles = roles};
+  auto const whole = orchestrate(problem).value();
+  EXPECT_EQ(whole.layout.step, 3000 + 3000 + 1200);  // and 600 bytes, twice round
+  EXPECT_FALSE(whole.layout.modules[0].is_sharded);
+  // Four replicas hold 3,200 bytes each, and 900 of each microbatch do not hide. Two of two
+  // stages that hold as much take 3 x 1,500, until they are full 2 x 1,500, and reduce 400.
+  problem.kinds[0].memory_bytes = 6399;
+  auto const sharded = orchestrate(problem).value();
+  EXPECT_EQ(sharded.layout.step, 2 * 3900);
+  EXPECT_EQ(sharded.layout.modules,
+            (std::vector<ballast::module_layout>{{.tp = 1, .pp = 1, .dp = 4, .is_sharded = true}}));
+  EXPECT_EQ(sharded.simulated, 2 * 3900);
+  roles[0].weights = ballast::weight_sharding::whole;
+  EXPECT_EQ(orchestrate(problem).value().layout.step, 7900);
+}
+
 }  // namespace
