@@ -11,6 +11,7 @@
 #include <ballast/parallelism/deal_samples.hpp>
 #include <ballast/parallelism/layout_pipeline.hpp>
 #include <ballast/parallelism/layout_problem.hpp>
+#include <ballast/parallelism/layout_review.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/parallelism/orchestrate.hpp>
 #include <ballast/parallelism/place_experts.hpp>
