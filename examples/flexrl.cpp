@@ -29,6 +29,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <map>
 #include <numeric>
 #include <span>
 #include <string>
@@ -72,7 +73,8 @@ struct outcome {
   // waited for.
   block::values sums{0, 0, 0, 0, 0};
   std::vector<sharding_plan> plans;  // of the update
-  double vision = 1;                 // busiest by mean rank, the worst step's
+  std::vector<std::vector<std::int64_t>> questions;  // of the samples of these
+  double vision = 1;                                 // busiest by mean rank, the worst step's
   std::vector<timelines::sharded_moment> moments;
 };
 
@@ -102,6 +104,7 @@ double bytes_of(sharded_packs const& packs, block::shape const& shape)
 void account(outcome& all, orchestrated_step const& step)
 {
   all.plans.push_back(step.sharded);
+  all.questions.push_back(step.groups);
   auto const& loads = step.modalities[0].planned.loads;
   all.vision = std::max(all.vision, ratio_of({loads.begin(), loads.end()}));
   all.sums[1] += 3 * bytes_of(step.packs, rl_models::policy_shape) +  // old, and there and back
@@ -144,11 +147,10 @@ outcome train(C& comm, device_groups const& groups, Read const& read)
 {
   auto const bags = one_gpu_bags(comm.size());
   phase judging{bags, forward_only.work, refine{}};
-  judging.together = true;   // the answers to a question are compared on one GPU
-  ahead_carrier rows(comm);  // rows of the next phase travel while the present one computes
-  orchestrator step(comm, rows,
-                    std::tuple{phase{bags, forward_only.work, refine{}, 4}},  // vision tower
-                    hybrid_phase{groups, trained},  // the update of the policy; then the passes
+  judging.together = true;  // the answers to a question are compared on one GPU ...
+  hybrid_phase const update{.groups = groups, .cost = trained, .together = true};   // ... and split
+  orchestrator step(comm, std::tuple{phase{bags, forward_only.work, refine{}, 4}},  // vision tower
+                    update,  // of the policy, all answers alike; then the passes
                     std::tuple{shared_plan{}, hybrid_phase{groups, forward_only}, judging,
                                hybrid_phase{groups, value_trained}});
   auto alone = comm.split(static_cast<std::uint32_t>(to_index(comm.rank()))).value();
@@ -308,6 +310,16 @@ bool compare(training const& eight, training const& one, rollouts::source const&
   evenness split, buckets;
   std::array<std::size_t, ranks + 1> of_degree{};
   double gap = 0;
+  std::size_t questions = 0, apart = 0;  // of these, answers on other GPUs than the first one
+  for (std::size_t step = 0; step < eight.all.plans.size(); ++step) {
+    std::map<std::int64_t, group_id> first;
+    for (std::size_t each = 0; each < eight.all.questions[step].size(); ++each) {
+      group_id const owner = eight.all.plans[step].owner.at(each);
+      auto const known = first.emplace(eight.all.questions[step][each], owner).first;
+      apart += known->second == owner ? 0 : 1;
+    }
+    questions += first.size();
+  }
   for (sharding_plan const& plan : eight.all.plans) {
     split.add(plan.lengths, [&](std::size_t each) { return groups[plan.owner.at(each)]; });
     auto const whole = partition(plan.lengths, one_gpu_bags(ranks), quadratic_cost{1}, {},
@@ -331,6 +343,8 @@ bool compare(training const& eight, training const& one, rollouts::source const&
       std::tie(eight.all.sums[0], eight.all.sums[1], eight.all.sums[2]);
   std::printf("sequences           %zu on one GPU, %zu on 2, %zu on 4, %zu on 8\n", of_degree[1],
               of_degree[2], of_degree[4], of_degree[8]);
+  std::printf("questions           %zu, with %zu answers on other GPUs than the first\n", questions,
+              apart);
   std::printf(
       "busiest / mean GPU  work %.2f in buckets, %.2f split, at most %.1f %% above the best\n",
       buckets.work, split.work, 100 * gap);
@@ -353,8 +367,8 @@ bool compare(training const& eight, training const& one, rollouts::source const&
   std::printf("gradients           differ by %.1e of the largest\n", difference / largest);
   bool const is_split = of_degree[2] + of_degree[4] + of_degree[8] > 0;
   if (data.has_videos && !is_split) { std::puts("no sequence is split"); }
-  return (is_split || !data.has_videos) && split.work <= buckets.work && changed == 0 &&
-         losses <= 1e-10 && difference <= 1e-10 * largest;
+  return (is_split || !data.has_videos) && apart == 0 && split.work <= buckets.work &&
+         changed == 0 && losses <= 1e-10 && difference <= 1e-10 * largest;
 }
 
 }  // namespace

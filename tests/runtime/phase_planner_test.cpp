@@ -247,7 +247,7 @@ TEST_F(PhasePlanner, PlansHybridPhasesAsHybridShardingDoes)  // Ensures (2) (3)
   }
 }
 
-TEST_F(PhasePlanner, RefusesAHybridPhaseThatKeepsGroupsTogetherOrHasOtherGpus)
+TEST_F(PhasePlanner, RefusesAHybridPhaseThatHasOtherGpus)
 {
   auto llm = split_phase(2);
   auto const plan = [&](std::size_t ranks) {
@@ -261,12 +261,6 @@ TEST_F(PhasePlanner, RefusesAHybridPhaseThatKeepsGroupsTogetherOrHasOtherGpus)
   llm.tokens_per_gpu = 2;
   EXPECT_EQ(plan(2).error().code, error_code::infeasible);
   EXPECT_THAT(plan(2).error().message, testing::StartsWith("phase 0: "));
-  llm.together = true;
-  EXPECT_EQ(plan(2).error().position, 0U);
-  EXPECT_EQ(
-      plan(2).error().message,
-      "phase 0 splits every sequence to a degree of its own, and cannot keep the samples of a "
-      "group together; give it bags (`phase`), or do not ask for `together`");
 }
 
 TEST_F(PhasePlanner, PlansEveryPassAtItsOwnCost)  // Ensures (2) (3) (4)
@@ -343,7 +337,9 @@ TEST_F(PhasePlanner, KeepsGroupsTogetherWhereAPhaseIsToldTo)
   phase plain{ballast::one_gpu_bags(ranks), lines, longest_processing_time{}};
   phase grouped = plain;
   grouped.together = true;
-  ballast::phase_planner const planner(std::tuple{grouped}, plain, std::tuple{grouped});
+  auto split = split_phase(ranks);
+  split.together = true;
+  ballast::phase_planner const planner(std::tuple{grouped}, plain, std::tuple{grouped, split});
   ballast::random_source random(10);
   int apart = 0;
   for (int trial = 0; trial < 30; ++trial) {
@@ -355,6 +351,7 @@ TEST_F(PhasePlanner, KeepsGroupsTogetherWhereAPhaseIsToldTo)
         EXPECT_GE(step.groups[a], 0);
         auto const of = [&](auto const& plan, std::size_t each) { return plan.owner.at(each); };
         EXPECT_EQ(of(step.passes[0].planned, a), of(step.passes[0].planned, b));
+        EXPECT_EQ(of(step.passes[1].sharded, a), of(step.passes[1].sharded, b));
         apart += of(step.planned, a) == of(step.planned, b) ? 0 : 1;
       }
     }

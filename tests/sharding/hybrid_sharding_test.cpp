@@ -21,7 +21,7 @@ using testing::HasSubstr;
 
 result<sharding_plan> plan_of(sharding_step const& step)
 {
-  return hybrid_sharding(step.lengths, step.groups, step.cost, step.limit);
+  return hybrid_sharding(step.lengths, step.groups, step.cost, step.limit, step.together);
 }
 
 tokens total_of(sharding_step const& step)
@@ -48,6 +48,7 @@ void expect_optima(std::uint64_t seed, int trials, int least_planned, Draw const
       continue;
     }
     ASSERT_NO_FATAL_FAILURE(expect_true_plan(*plan, step));
+    ASSERT_TRUE(step.keeps_together(assignment_of(plan->owner)));
     EXPECT_LE(plan->lower_bound, *optimum);
     EXPECT_EQ(plan->makespan, *optimum);
     ++planned;
@@ -73,6 +74,49 @@ TEST(HybridSharding, FindsTheOptimumWhereMemoryIsAlmostFull)  // Ensures (1) (2)
     step.limit = mean + 1 + random.between(0, mean / 20);
     return step;
   });
+}
+
+// As the answers to a prompt; some sequences are alone.
+TEST(HybridSharding, FindsTheOptimumWhereSequencesStayTogether)  // Ensures (1) (2)
+{
+  expect_optima(15, trials_of(150), 4, [](random_source& random) {
+    sharding_step step = draw_sharding(6, 4, random);
+    for (std::size_t each = 0; each < step.lengths.size(); ++each) {
+      step.together.push_back(random.between(-1, 2));
+    }
+    return step;
+  });
+}
+
+TEST(HybridSharding, GivesThePlanOfAllAloneWhereNoneStaysWithAnother)
+{
+  random_source random(16);
+  for (int trial = 0; trial < trials_of(20); ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    sharding_step step = draw_sharding(40, 8, random);
+    auto const alone = plan_of(step);
+    step.together.assign(step.lengths.size(), -1);
+    for (std::int64_t each = 0; auto& number : step.together) {
+      number = each++ % 2 == 0 ? -1 : each;
+    }
+    auto const told = plan_of(step);
+    ASSERT_EQ(alone.has_value(), told.has_value());
+    if (alone) { EXPECT_EQ(alone->digest(), told->digest()); }
+  }
+}
+
+TEST(HybridSharding, RefusesWhatCannotStayTogether)  // Errors
+{
+  device_groups const pair(node_sizes::equal(1, 2), 2);
+  sharding_cost const cost{.work = {.linear = 1, .quadratic = 0}, .heads = 2};
+  std::vector<std::int64_t> const one(3, 7);
+  expect_refused(hybrid_sharding(std::vector<tokens>{1, 10, 10}, pair, cost, 20, one),
+                 error_code::infeasible, 0,
+                 "sequence 0 and those that stay together with it, of 21");
+  EXPECT_TRUE(hybrid_sharding(std::vector<tokens>{1, 10, 10}, pair, cost, 21, one));
+  expect_refused(hybrid_sharding(std::vector<tokens>{9, longest_sample - 9, 1}, pair, cost,
+                                 no_token_limit, one),
+                 error_code::out_of_range, 2, "brings those that stay together with it above");
 }
 
 TEST(HybridSharding, IsNotBeatenByPlainLocalSearch)
@@ -183,6 +227,19 @@ TEST(HybridSharding, ReturnsTheSamePlanAgainAndAllocatesNothing)  // Ensures (3)
   EXPECT_EQ(allocations(), before);
   EXPECT_EQ(plan.digest(), first);
   EXPECT_EQ(plan_of(step)->digest(), first);
+
+  std::vector<std::int64_t> together(step.lengths.size());
+  for (std::size_t each = 0; each < together.size(); ++each) {
+    together[each] = static_cast<std::int64_t>(each / 4);
+  }
+  auto const plan_groups = [&] {
+    return hybrid_sharding_into(plan, memory, step.lengths, step.groups, step.cost, 65536, together)
+        .has_value();
+  };
+  ASSERT_TRUE(plan_groups());
+  auto const then = allocations();
+  ASSERT_TRUE(plan_groups());
+  EXPECT_EQ(allocations(), then);
 }
 
 TEST(HybridSharding, PlansStepsWithoutWorkAndOnOneGpu)

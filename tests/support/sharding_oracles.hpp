@@ -17,6 +17,20 @@ struct sharding_step {
   ballast::device_groups groups;
   ballast::sharding_cost cost;
   ballast::tokens limit = 0;
+  std::vector<std::int64_t> together = {};  // of equal numbers from 0 on are in one group
+
+  /// Of the first sequences, or all.
+  [[nodiscard]] bool keeps_together(assignment const& owner) const
+  {
+    for (std::size_t a = 0; a < owner.size() && !together.empty(); ++a) {
+      for (std::size_t b = 0; b < a; ++b) {
+        if (together[a] >= 0 && together[a] == together[b] && owner[a] != owner[b]) {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
 
   [[nodiscard]] std::optional<ballast::cost_units> time(std::size_t sample, std::size_t group) const
   {
@@ -83,6 +97,7 @@ struct sharding_loads {
   sharding_loads const none(step);
   return least_of_all(step.lengths.size(), step.groups.size(),
                       [&](assignment const& owner) -> std::optional<ballast::cost_units> {
+                        if (!step.keeps_together(owner)) { return std::nullopt; }
                         sharding_loads loads = none;
                         for (std::size_t sample = 0; sample < owner.size(); ++sample) {
                           if (!loads.time(step, sample, owner[sample])) { return std::nullopt; }

@@ -209,7 +209,7 @@ struct hybrid_phase {
   device_groups groups;  ///< over all ranks of the job, or over `ranks`
   sharding_cost cost;
   tokens tokens_per_gpu = no_token_limit;
-  /// Refused: sequences of one group would be on groups of GPUs of different sizes.
+  /// Whether samples of one group are on one group of GPUs, and so split to one degree.
   bool together = false;
   std::vector<rank_id> ranks = {};  ///< as in a phase; the ranks of the packs are GPUs of `groups`
   static constexpr std::uint32_t rate = 1;

@@ -129,17 +129,13 @@ template <class Cost, class Policy>
 [[nodiscard]] inline result<void> plan_phase(hybrid_phase const& own, phase_input const& in,
                                              phase_step& step, workspace& memory)
 {
-  if (own.together) {
-    return fail(error_code::out_of_range, in.number, "phase ", in.number,
-                " splits every sequence to a degree of its own, and cannot keep the samples of a "
-                "group together; give it bags (`phase`), or do not ask for `together`");
-  }
   phase_ranks const ranks(span_of(own.ranks), in.ranks);
   if (auto checked = ranks.check(in.number, "groups", own.groups.gpus()); !checked) {
     return checked;
   }
   if (auto done = hybrid_sharding_into(step.sharded, memory, in.lengths, own.groups, own.cost,
-                                       own.tokens_per_gpu);
+                                       own.tokens_per_gpu,
+                                       own.together ? in.groups : std::span<std::int64_t const>());
       !done) {
     return in_phase(in.number, std::move(done.error()));
   }
@@ -179,9 +175,8 @@ template <class Cost, class Policy>
 ///                 passes of which a row lies elsewhere than in the language model have `moves`
 /// Errors      out_of_range: a phase has neither as many GPUs as there are ranks nor one for each
 ///             of its own, or these are no increasing ranks of the job, or an encoder of a rate above 1 has a bag of
-///             several GPUs, whose chunks could end inside an output token, or a hybrid_phase is to
-///             keep groups together, or a pass shares the plan of one that is not before it
-///             (`position` is the phase: encoders, language model, passes); or sample `position`
+///             several GPUs, whose chunks could end inside an output token, or a pass shares the plan
+///             of one that is not before it (`position` is the phase: encoders, language model, passes); or sample `position`
 ///             has an impossible subsequence. Those of partition_into and hybrid_sharding_into,
 ///             with the phase's number before the message; `position` is the sequence among those
 ///             of the phase. The step is then unspecified.

@@ -513,6 +513,23 @@ namespace detail {
               " can hold; allow more tokens per GPU, or compute fewer sequences in a step");
 }
 
+/// Why sequences cannot stay together as they are to, if so.
+[[nodiscard]] inline result<void> check_units(shard_problem const& each,
+                                              std::span<std::uint32_t const> unit,
+                                              workspace::frame& scratch)
+{
+  std::span<tokens> const lengths = scratch.take<tokens>(unit.size());
+  std::fill(lengths.begin(), lengths.end(), tokens{0});
+  for (std::size_t sample = 0; sample < unit.size(); ++sample) {
+    lengths[unit[sample]] += each.lengths[sample];
+    if (lengths[unit[sample]] <= longest_sample) { continue; }
+    return fail(error_code::out_of_range, sample, "sequence ", sample,
+                " brings those that stay together with it above ", counted(longest_sample, "token"),
+                "; let fewer of them");
+  }
+  return {};
+}
+
 /// How many steps the search for a plan may take, of some nanoseconds each.
 [[nodiscard]] constexpr std::uint64_t shard_steps(std::size_t samples, std::size_t groups)
 {
@@ -558,7 +575,10 @@ inline void describe_shards(sharding_plan& plan, shard_problem const& problem,
 /// sequences of what each takes a GPU of the group (sharding_cost::at). A group has at most as many
 /// GPUs as the model has heads and the sequence tokens; a sequence without tokens is on one GPU.
 ///
-/// Shapes      lengths[n], n < 2^32 - 1.
+/// With `together`, sequences of equal numbers are on one group of GPUs, as the answers to one prompt:
+/// split to one degree, on the same GPUs. Those of numbers below 0 are alone.
+///
+/// Shapes      lengths[n], n < 2^32 - 1; together[n], or none.
 /// Units       makespan, loads and costs in the unit of `cost`. tokens_per_gpu: of all sequences of
 ///             a step together; of one of l tokens over k GPUs each holds l / k, rounded up.
 /// In, out     plan is overwritten, and keeps its memory for the next step.
@@ -572,7 +592,8 @@ inline void describe_shards(sharding_plan& plan, shard_problem const& problem,
 ///             room for all, or the search gave up before it found one (the sentence says which); out_of_range:
 ///             sequence `position` has a length outside [0, longest_sample], or no cost, or the
 ///             costs do not fit 61 bits, or tokens_per_gpu is negative, or groups of attention are
-///             to stay whole and heads are no multiple of kv_heads. The plan is then unspecified.
+///             to stay whole and heads are no multiple of kv_heads, or what stays together has
+///             more than longest_sample tokens. The plan is then unspecified.
 /// Complexity  O(n (degrees + log groups) + GPUs log GPUs) for each of ten to thirty greedy
 ///             plans, and a search of a limited number of steps.
 /// Source      hybrid sharding is that of "FlexRL", whose own method, sequences in descending order
@@ -582,8 +603,12 @@ inline void describe_shards(sharding_plan& plan, shard_problem const& problem,
                                                        std::span<tokens const> lengths,
                                                        device_groups const& groups,
                                                        sharding_cost const& cost,
-                                                       tokens tokens_per_gpu = no_token_limit)
+                                                       tokens tokens_per_gpu = no_token_limit,
+                                                       std::span<std::int64_t const> together = {})
 {
+  BALLAST_EXPECTS(together.empty() || together.size() == lengths.size(), "numbers of ",
+                  detail::counted(together.size(), "sequence"), " that stay together for ",
+                  detail::counted(lengths.size(), "sequence"));
   BALLAST_EXPECTS(cost.heads >= 1, "sequences were to be split by 0 heads");
   if (cost.whole_groups && (cost.kv_heads == 0 || cost.heads % cost.kv_heads != 0)) {
     return fail(error_code::out_of_range, 0, "groups of ",
@@ -596,9 +621,30 @@ inline void describe_shards(sharding_plan& plan, shard_problem const& problem,
     return checked;
   }
   auto scratch = memory.open();
-  detail::shard_problem const problem =
+  detail::shard_problem const each =
       detail::make_shard_problem(lengths, groups, cost, tokens_per_gpu, scratch);
-  if (auto checked = detail::check_shard_times(problem, groups, cost); !checked) { return checked; }
+  if (auto checked = detail::check_shard_times(each, groups, cost); !checked) { return checked; }
+  std::span<std::uint32_t> const unit = scratch.take<std::uint32_t>(together.size());
+  std::size_t const units = detail::number_units(together, unit, scratch);
+  if (auto checked = detail::check_units(each, unit, scratch); !checked) { return checked; }
+  detail::shard_problem const problem =
+      together.empty() ? each : detail::join_sequences(each, unit, units, scratch);
+  // The first sequence of what the search numbers.
+  auto const sequence_of = [&](std::uint32_t found) {
+    auto const first = std::find(unit.begin(), unit.end(), found);
+    return together.empty() ? found : static_cast<std::uint32_t>(first - unit.begin());
+  };
+  for (std::uint32_t own = 0; own < units; ++own) {
+    std::size_t at = 0;
+    while (at < problem.classes.size() && problem.time(own, at) == no_cost) { ++at; }
+    if (at < problem.classes.size()) { continue; }
+    return fail(error_code::infeasible, sequence_of(own), "sequence ", sequence_of(own),
+                " and those that stay together with it, of ",
+                detail::counted(problem.lengths[own], "token"),
+                ", fit no group of GPUs of which each may hold ",
+                detail::counted(tokens_per_gpu, "token"),
+                "; allow more tokens per GPU or larger groups, or let fewer of them");
+  }
   if (auto checked = detail::check_shard_room(problem); !checked) { return checked; }
   plan.lower_bound = detail::shard_lower_bound(problem, scratch);
   detail::shard_search search(problem, plan.lower_bound, scratch);
@@ -606,15 +652,15 @@ inline void describe_shards(sharding_plan& plan, shard_problem const& problem,
       search.run(detail::work_budget(detail::shard_steps(lengths.size(), groups.size())));
   if (detail::cancel_scope::is_cancelled()) { return detail::cancelled(); }
   if (stranded && search.all_tried()) {
-    return fail(error_code::infeasible, *stranded, "no plan of ",
+    return fail(error_code::infeasible, sequence_of(*stranded), "no plan of ",
                 detail::counted(lengths.size(), "sequence"),
                 " has room for all where each GPU may hold ",
                 detail::counted(tokens_per_gpu, "token"),
                 "; allow more tokens per GPU, or compute fewer sequences in a step");
   }
   if (stranded) {
-    return fail(error_code::infeasible, *stranded, "sequence ", *stranded, " of ",
-                detail::counted(lengths[*stranded], "token"),
+    return fail(error_code::infeasible, sequence_of(*stranded), "sequence ", sequence_of(*stranded),
+                " of ", detail::counted(problem.lengths[*stranded], "token"),
                 " found no group with room beside the others, where each GPU may hold ",
                 detail::counted(tokens_per_gpu, "token"),
                 ", and the search gave up; allow more tokens per GPU, or compute fewer sequences "
@@ -622,21 +668,23 @@ inline void describe_shards(sharding_plan& plan, shard_problem const& problem,
   }
   plan.lengths.assign(lengths.begin(), lengths.end());
   plan.owner.resize(lengths.size());
-  std::transform(search.owner().begin(), search.owner().end(), plan.owner.begin(),
-                 [](std::uint32_t group) { return to_id<group_id>(group); });
-  detail::describe_shards(plan, problem, groups);
+  for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
+    std::size_t const own = together.empty() ? sample : unit[sample];
+    plan.owner[sample] = to_id<group_id>(search.owner()[own]);
+  }
+  detail::describe_shards(plan, each, groups);
   return {};
 }
 
 /// The same, once: returns a new plan.
-[[nodiscard]] inline result<sharding_plan> hybrid_sharding(std::span<tokens const> lengths,
-                                                           device_groups const& groups,
-                                                           sharding_cost const& cost,
-                                                           tokens tokens_per_gpu = no_token_limit)
+[[nodiscard]] inline result<sharding_plan> hybrid_sharding(
+    std::span<tokens const> lengths, device_groups const& groups, sharding_cost const& cost,
+    tokens tokens_per_gpu = no_token_limit, std::span<std::int64_t const> together = {})
 {
   sharding_plan plan;
   workspace memory;
-  auto const done = hybrid_sharding_into(plan, memory, lengths, groups, cost, tokens_per_gpu);
+  auto const done =
+      hybrid_sharding_into(plan, memory, lengths, groups, cost, tokens_per_gpu, together);
   if (!done) { return tl::unexpected(done.error()); }
   return plan;
 }

@@ -22,7 +22,8 @@ struct shard_class {
 };
 
 /// What a step's planning looks up, in arrays of the caller's frame: groups by index, the tree that
-/// they form, and what every sequence takes in them.
+/// they form, and what every sequence takes in them. A sequence may stand for several that stay
+/// together, and then is as long as all of them.
 ///
 /// Ensures     (1) parent[g] is the smallest group that contains group g, or no_shard_group; it has
 ///                 a larger index
@@ -41,6 +42,7 @@ struct shard_problem {
   std::span<std::uint32_t> class_of;  ///< of a group
   std::span<shard_class> classes;     ///< by ascending degree
   std::span<cost_units> times;        ///< class after class
+  std::span<tokens> shares;           ///< likewise, of what stands for several; else none
   std::span<std::uint32_t> by_length;
   std::span<std::uint32_t> level_groups;  ///< level after level
   std::span<std::size_t> level_offsets;
@@ -61,6 +63,7 @@ struct shard_problem {
   /// The most tokens of the sequence that a GPU of the group holds.
   [[nodiscard]] tokens share_in(std::size_t sample, std::size_t group) const
   {
+    if (!shares.empty()) { return shares[class_of[group] * samples() + sample]; }
     tokens const k = groups[group].gpus;
     return k == 1 ? lengths[sample] : (lengths[sample] + k - 1) / k;
   }
@@ -153,6 +156,21 @@ inline void find_shard_times(shard_problem& problem, sharding_cost const& cost,
   }
 }
 
+inline void sort_by_length(shard_problem& problem, workspace::frame& scratch)
+{
+  std::size_t const count = problem.samples();
+  std::span<std::uint64_t> const words = scratch.take<std::uint64_t>(count);
+  std::span<std::uint64_t> const spare = scratch.take<std::uint64_t>(count);
+  for (std::size_t sample = 0; sample < count; ++sample) {
+    words[sample] =
+        static_cast<std::uint64_t>(longest_sample - problem.lengths[sample]) << 32 | sample;
+  }
+  radix_sort(words, spare);
+  problem.by_length = scratch.take<std::uint32_t>(count);
+  std::transform(words.begin(), words.end(), problem.by_length.begin(),
+                 [](std::uint64_t word) { return static_cast<std::uint32_t>(word); });
+}
+
 /// Expects     lengths from 0 to longest_sample; groups with at least one GPU; most_tokens >= 0.
 /// Complexity  O(n classes + groups + n log n).
 [[nodiscard]] inline shard_problem make_shard_problem(std::span<tokens const> lengths,
@@ -177,17 +195,67 @@ inline void find_shard_times(shard_problem& problem, sharding_cost const& cost,
   find_shard_classes(problem, groups, cost.heads, scratch);
   find_shard_levels(problem, scratch);
   find_shard_times(problem, cost, scratch);
-
-  std::span<std::uint64_t> const words = scratch.take<std::uint64_t>(lengths.size());
-  std::span<std::uint64_t> const spare = scratch.take<std::uint64_t>(lengths.size());
-  for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
-    words[sample] = static_cast<std::uint64_t>(longest_sample - lengths[sample]) << 32 | sample;
-  }
-  radix_sort(words, spare);
-  problem.by_length = scratch.take<std::uint32_t>(lengths.size());
-  std::transform(words.begin(), words.end(), problem.by_length.begin(),
-                 [](std::uint64_t word) { return static_cast<std::uint32_t>(word); });
+  sort_by_length(problem, scratch);
   return problem;
+}
+
+/// Numbers what stays together by its first sequence; returns how many there are.
+///
+/// Shapes      together[n]: equal where sequences stay together, below 0 alone; unit[n].
+[[nodiscard]] inline std::size_t number_units(std::span<std::int64_t const> together,
+                                              std::span<std::uint32_t> unit,
+                                              workspace::frame& scratch)
+{
+  std::span<std::uint32_t> const sorted = scratch.take<std::uint32_t>(together.size());
+  std::iota(sorted.begin(), sorted.end(), std::uint32_t{0});
+  std::sort(sorted.begin(), sorted.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return precedes(together[a], together[b], a, b);
+  });
+  for (std::size_t at = 0; at < sorted.size(); ++at) {  // the first sequence of its unit
+    bool const joins =
+        at > 0 && together[sorted[at]] >= 0 && together[sorted[at]] == together[sorted[at - 1]];
+    unit[sorted[at]] = joins ? unit[sorted[at - 1]] : sorted[at];
+  }
+  std::size_t units = 0;
+  for (std::size_t sample = 0; sample < unit.size(); ++sample) {
+    bool const is_first = unit[sample] == sample;
+    unit[sample] = is_first ? static_cast<std::uint32_t>(units) : unit[unit[sample]];
+    units += is_first ? 1 : 0;
+  }
+  return units;
+}
+
+/// The problem of units, each of several sequences of another problem that are in one group.
+///
+/// Expects     units of at most longest_sample tokens, whose times together fit.
+[[nodiscard]] inline shard_problem join_sequences(shard_problem const& each,
+                                                  std::span<std::uint32_t const> unit,
+                                                  std::size_t units, workspace::frame& scratch)
+{
+  shard_problem joined = each;
+  std::size_t const cells = units * each.classes.size();
+  std::span<tokens> const lengths = scratch.take<tokens>(units);
+  joined.times = scratch.take<cost_units>(cells);
+  joined.shares = scratch.take<tokens>(cells);
+  std::fill(lengths.begin(), lengths.end(), tokens{0});
+  std::fill(joined.times.begin(), joined.times.end(), cost_units{0});
+  std::fill(joined.shares.begin(), joined.shares.end(), tokens{0});
+  for (std::size_t sample = 0; sample < unit.size(); ++sample) {
+    lengths[unit[sample]] += each.lengths[sample];
+    for (std::size_t own = 0; own < each.classes.size(); ++own) {
+      std::size_t const cell = own * units + unit[sample];
+      tokens const k = each.classes[own].shape.gpus;
+      joined.shares[cell] += (each.lengths[sample] + k - 1) / k;
+      cost_units& sum = joined.times[cell];
+      cost_units const time = each.time(sample, own);
+      bool const fits =
+          sum != no_cost && time != no_cost && joined.shares[cell] <= each.most_tokens;
+      sum = fits ? sum + time : no_cost;
+    }
+  }
+  joined.lengths = lengths;
+  sort_by_length(joined, scratch);
+  return joined;
 }
 
 /// Load and tokens, of a GPU or of what is most in a group.
