@@ -410,8 +410,8 @@ world_case data(std::uint64_t seed, std::size_t ranks)
       data_step const& step = *(*batch)->step;
       add_step(word, step);
       std::size_t own = 0;
-      for (std::size_t entry = 0; entry < step.samples.size(); ++entry) {
-        if (step.owner[entry] != comm.rank()) { continue; }
+      for (auto const& [entry, rank, first, count, microbatch] : step.shares) {
+        if (rank != comm.rank()) { continue; }
         expect(own < (*batch)->own.size() && (*batch)->own[own].entry == entry,
                "a sample was lost");
         expect((*batch)->own[own].bytes == small_samples::bytes_of(step.samples[entry]),
