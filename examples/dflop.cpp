@@ -260,7 +260,8 @@ pipeline_model::trained train_modules(C& comm, dflop_training::small_job const& 
     auto const step = small.step_of(number);
     samples.fill(setup, *plan, small.rows_of(setup, step));
     or_throw(runner.plan(samples));
-    model.begin(step, samples, small.taken_by(*plan, number, setup.grid.place(comm.rank())));
+    auto const times = small.times_of(*plan, number);  // slower than planned
+    model.begin(step, samples, small.taken(times, setup.grid.place(comm.rank())));
     or_throw(runner.run(comm, small.in_order(), model));
 
     auto const ran = measured_timeline(comm, setup.schedule, runner.measured()).value();
@@ -268,7 +269,8 @@ pipeline_model::trained train_modules(C& comm, dflop_training::small_job const& 
     for (time_units& each : calls) { each *= 1'000; }  // plans are in picoseconds
     if (!correction.tracking()) { calls.clear(); }
     or_throw(correction.finish_step(*plan, 1'000 * ran.makespan, calls));
-    beside[plan->corrected ? 1 : 0].note(plan->makespan, 1'000 * ran.makespan);
+    beside[plan->corrected ? 1 : 0].note(plan->makespan, small.simulate(times),
+                                         1'000 * ran.makespan);
     pipeline_model::finish_step(all, comm, replicas, setup.grid, runner.loss(), model);
   }
   return all;

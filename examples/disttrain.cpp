@@ -433,7 +433,7 @@ pipeline_model::trained train_units(C& comm, unit_job const& job, Policy const& 
     model.begin(step, planned.samples, job.taken(planned.times, setup.grid.place(comm.rank())));
     or_throw(runner.run(comm, job.in_order(), model));
     auto const ran = measured_timeline(comm, setup.schedule, runner.measured()).value();
-    beside.note(planned.makespan, 1'000 * ran.makespan);
+    beside.note(planned.makespan, job.simulate(planned.times), 1'000 * ran.makespan);
     pipeline_model::finish_step(all, comm, replicas, setup.grid, runner.loss(), model);
   }
   return all;

@@ -44,25 +44,29 @@ struct small_job : unit_job {
     return all;
   }
 
-  /// What each microbatch takes on the stage of a rank, in nanoseconds: where samples are slow, more
-  /// than planned.
-  [[nodiscard]] std::vector<stage_time> taken_by(scheduled_step<2> const& plan, std::size_t number,
-                                                 grid_place const& place) const
+  /// What the microbatches of each group take, by their positions, in picoseconds: where samples are
+  /// slow, more than planned.
+  [[nodiscard]] std::vector<pipeline_times> times_of(scheduled_step<2> const& plan,
+                                                     std::size_t number) const
   {
     auto const own = sizes_of(number);
-    auto const shares = layout_pipeline(problem, layout).stage_costs(place.module);
-    ratio const here{shares[place.pipeline], std::accumulate(shares.begin(), shares.end(), 0)};
-    std::vector<stage_time> all(plan.microbatches);
-    for (std::size_t position = 0; position < all.size(); ++position) {
-      for (sample_id const each : plan.microbatch(place.module, place.data, position)) {
-        auto const [forward, backward] = plan.predicted[to_index(each)][place.module];
-        bool const is_slow = place.module == 1 && own[2 * to_index(each) + 1] > slow;
-        auto const taken = [&](time_units time) {
-          return (is_slow ? 2 : 1) * time * here.numerator / here.denominator / 1'000;
-        };
-        all[position].forward += taken(forward);
-        all[position].backward += taken(backward);
-      }
+    std::vector<pipeline_times> all;
+    for (std::size_t group = 0; group < plan.pipelines(); ++group) {
+      all.emplace_back(
+          plan.microbatches, plan.stages.size(), [&](std::size_t position, std::size_t stage) {
+            auto const [module, in_group, layers, of_layers] = plan.stages[stage];
+            std::size_t const replica = group * plan.replicas[module] / plan.pipelines() + in_group;
+            stage_time sum;
+            for (sample_id const each : plan.microbatch(module, replica, position)) {
+              auto const [forward, backward] = plan.predicted[to_index(each)][module];
+              bool const is_slow = module == 1 && own[2 * to_index(each) + 1] > slow;
+              sum.forward +=
+                  (is_slow ? 2 : 1) * forward * layers / static_cast<time_units>(of_layers);
+              sum.backward +=
+                  (is_slow ? 2 : 1) * backward * layers / static_cast<time_units>(of_layers);
+            }
+            return sum;
+          });
     }
     return all;
   }

@@ -186,6 +186,17 @@ class unit_job {
     }
   }
 
+  /// A step whose microbatches take so long on the stages of each group, by their positions.
+  [[nodiscard]] time_units simulate(std::span<pipeline_times const> times) const
+  {
+    auto const schedule = layout_pipeline(problem, layout).schedule().value();
+    time_units step = 0;
+    for (pipeline_times const& each : times) {
+      step = std::max(step, ballast::simulate(schedule, each, in_order()).makespan);
+    }
+    return step;
+  }
+
   /// What a rank takes for each microbatch, in nanoseconds, where `times` has a row for each of a
   /// group's, in their order, in picoseconds.
   [[nodiscard]] std::vector<stage_time> taken(std::span<pipeline_times const> times,
@@ -248,30 +259,28 @@ class unit_job {
   std::vector<tokens> sizes_;
 };
 
-/// Steps as they were simulated and measured, in milliseconds.
+/// Steps as they were planned, simulated with what they take, and measured.
 class measured_steps {
  public:
-  void note(time_units simulated, time_units measured)
+  void note(time_units planned, time_units simulated, time_units measured)
   {
-    simulated_.push_back(static_cast<double>(simulated) * 1e-9);
-    measured_.push_back(static_cast<double>(measured) * 1e-9);
+    for (std::size_t at = 0; time_units const step : {planned, simulated, measured}) {
+      taken_[at++].push_back(static_cast<double>(step) * 1e-9);
+    }
   }
-  /// The medians.
-  void print(std::string_view what) const
+  /// The medians, in milliseconds.
+  void print(std::string_view what)
   {
-    if (simulated_.empty()) { return; }
-    std::printf("%.*s: a step of %.1f ms in simulation, %.1f ms measured\n",
-                static_cast<int>(what.size()), what.data(), median(simulated_), median(measured_));
+    if (taken_[0].empty()) { return; }
+    for (auto& each : taken_) { std::ranges::sort(each); }
+    std::size_t const middle = taken_[0].size() / 2;
+    std::printf("%.*s: steps of %.1f ms as planned, %.1f as simulated, %.1f as measured\n",
+                static_cast<int>(what.size()), what.data(), taken_[0][middle], taken_[1][middle],
+                taken_[2][middle]);
   }
 
  private:
-  static double median(std::vector<double> all)
-  {
-    std::ranges::sort(all);
-    return all[all.size() / 2];
-  }
-
-  std::vector<double> simulated_, measured_;
+  std::array<std::vector<double>, 3> taken_;
 };
 
 /// Every module's units, as "encoder tp 2 pp 1 dp 2".
