@@ -12,6 +12,7 @@
 #include <ballast/pipeline/order_policies.hpp>
 #include <ballast/pipeline/order_search.hpp>
 #include <ballast/pipeline/pipeline_files.hpp>
+#include <ballast/pipeline/plan_schedule.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/schedule_policies.hpp>
 #include <ballast/pipeline/simulate.hpp>

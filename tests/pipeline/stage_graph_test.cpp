@@ -171,7 +171,7 @@ TEST(JoinedStages, JoinsEncodersInTheLlmAndFeedsGenerators)
               ElementsAre(link(0, 1, 5), link(1, 3, 5), link(2, 3, 5), link(3, 4, 5), link(4, 5, 5),
                           link(4, 6, 5), link(6, 7, 5)));
   for (std::uint32_t stage = 0; stage < 8; ++stage) {
-    auto const& [rank, backward, part] = stages[stage_id{stage}];
+    auto const& [rank, backward, part, weights] = stages[stage_id{stage}];
     EXPECT_EQ(rank, pipeline_rank{stage});
     EXPECT_EQ(backward, stage >= 2) << stage;
   }

@@ -536,8 +536,8 @@ void run_program(simd_level level, order_program const& program, order_memory<T>
   std::span<pipeline_task const> const tasks = schedule.tasks();
   for (pipeline_task const& task : tasks) {
     time_units& of_column = longest[column_of(task)];
-    of_column = std::max(
-        of_column, times.of(task.position * times.stages + to_index(task.stage), task.pass));
+    of_column = std::max(of_column,
+                         times.of(task.position * times.stages + to_index(task.stage), task.pass));
   }
   std::span<time_units> const end = scratch.take<time_units>(tasks.size());
   time_units makespan = 0;

@@ -24,10 +24,9 @@ namespace detail {
 
 /// A time that no schedule of a step gets below: the largest of
 ///   (a) the longest path of a microbatch;
-///   (b) for every rank, the work of all its passes, of those without the weights passes, or of one
-///       kind, between the earliest start of the first of these and the shortest way to the end
-///       after the last;
-///   (c) the same of all passes with what no rank can do while it waits: before the first gradient
+///   (b) for every rank and any tasks of it, the earliest start of the first, their work, and the
+///       shortest way from one of them to the end;
+///   (c) the same of all tasks with what no rank can do while it waits: before the first gradient
 ///       reaches it, a rank can only do forwards that are kept together, and after its last
 ///       gradient of inputs only weights passes that were kept together;
 ///   (d) for every rank, the bytes that a microbatch keeps times how long it keeps them at the
@@ -36,71 +35,71 @@ namespace detail {
 ///       as one after the other.
 ///
 /// Complexity  O(microbatches x (stages + links) + ranks x microbatches x log(microbatches)).
-/// Source      (d): area (energy) bounds of cumulative scheduling; the functions: S. P. Fekete,
+/// Source      (b): J. Carlier, "The One-Machine Sequencing Problem", European Journal of Operational
+///             Research 11(1):42-47, 1982. (d): area (energy) bounds of cumulative scheduling; the functions: S. P. Fekete,
 ///             J. Schepers, "New Classes of Fast Lower Bounds for Bin Packing Problems",
 ///             Mathematical Programming 91(1):11-31, 2001.
 class open_step_bound {
  public:
-  explicit open_step_bound(open_step const& step)
-      : step_(step), heads_(step.numbers()), tails_(step.numbers())
-  {
-    find_paths();
-  }
+  explicit open_step_bound(open_step const& step) : step_(step) {}
 
   [[nodiscard]] time_units operator()() const
   {
     time_units bound = 0;
     for (std::uint32_t task = 0; task < step_.numbers(); ++task) {
-      bound = std::max(bound, heads_[task] + step_.duration(task) + tails_[task]);
+      bound = std::max(bound, step_.head(task) + step_.duration(task) + step_.tail(task));
     }
     for (std::size_t rank = 0; rank < step_.ranks(); ++rank) {
-      bound = std::max({bound, work_of(rank), memory_of(rank)});
+      bound = std::max({bound, work_of(rank), ends_of(rank), memory_of(rank)});
     }
     return bound;
   }
 
-  /// The longest path from the end of a task to the end of the step.
-  [[nodiscard]] time_units tail(std::uint32_t task) const { return tails_[task]; }
-
  private:
   static constexpr time_units none = std::numeric_limits<time_units>::max() / 4;
 
-  /// Forwards from the lowest stage up, then backwards from the highest one down, and the weights
-  /// pass after each: so all that a column needs comes before it.
-  template <class Visit>
-  void visit_columns(Visit const& visit) const
+  /// The longest of: the earliest start of some tasks of a rank, their work, and the shortest way to
+  /// the end after them. Jackson's preemptive schedule finds it for all sets of tasks at once.
+  [[nodiscard]] time_units work_of(std::size_t rank) const
   {
-    std::size_t const stages = step_.stages().stages();
-    for (std::size_t stage = 0; stage < stages; ++stage) {
-      visit(column_of(to_id<stage_id>(stage), pass::forward));
-    }
-    for (std::size_t stage = stages; stage-- > 0;) {
-      visit(column_of(to_id<stage_id>(stage), pass::backward));
-      visit(column_of(to_id<stage_id>(stage), pass::weights));
-    }
-  }
-
-  void find_paths()
-  {
-    std::vector<std::size_t> columns;
-    columns.reserve(step_.columns());
-    visit_columns([&](std::size_t column) { columns.push_back(column); });
-    for (std::uint32_t at = 0; at < step_.microbatches(); ++at) {
-      for (std::size_t const column : columns) {
-        time_units& head = heads_[step_.number(column, at)];
-        for (auto const& [other, transfer] : step_.needs(column)) {
-          std::uint32_t const before = step_.number(other, at);
-          head = std::max(head, heads_[before] + step_.duration(before) + transfer);
-        }
-      }
-      for (std::size_t left = columns.size(); left-- > 0;) {
-        time_units& tail = tails_[step_.number(columns[left], at)];
-        for (auto const& [other, transfer] : step_.needed_by(columns[left])) {
-          std::uint32_t const behind = step_.number(other, at);
-          tail = std::max(tail, tails_[behind] + step_.duration(behind) + transfer);
-        }
+    std::vector<std::uint32_t> tasks;
+    tasks.reserve(step_.tasks_on(rank));
+    for (std::size_t column = 0; column < step_.columns(); ++column) {
+      if (step_.rank_of(column) != rank || !step_.exists(column)) { continue; }
+      for (std::uint32_t at = 0; at < step_.microbatches(); ++at) {
+        tasks.push_back(step_.number(column, at));
       }
     }
+    std::sort(tasks.begin(), tasks.end(), [this](std::uint32_t a, std::uint32_t b) {
+      return precedes(step_.head(a), step_.head(b), a, b);
+    });
+    struct part {
+      time_units tail;
+      time_units left;
+    };
+    auto const by_tail = [](part const& a, part const& b) { return a.tail < b.tail; };
+    std::vector<part> begun;
+    begun.reserve(tasks.size());
+    time_units now = 0;
+    time_units bound = 0;
+    for (std::size_t at = 0; at < tasks.size() || !begun.empty();) {
+      if (begun.empty()) { now = std::max(now, step_.head(tasks[at])); }
+      for (; at < tasks.size() && step_.head(tasks[at]) <= now; ++at) {
+        begun.push_back({step_.tail(tasks[at]), step_.duration(tasks[at])});
+        std::push_heap(begun.begin(), begun.end(), by_tail);
+      }
+      time_units const until =
+          at < tasks.size() ? step_.head(tasks[at]) : std::numeric_limits<time_units>::max();
+      part& first = begun.front();
+      time_units const done = std::min(first.left, until - now);
+      now += done;
+      first.left -= done;
+      if (first.left > 0) { continue; }
+      bound = std::max(bound, now + first.tail);
+      std::pop_heap(begun.begin(), begun.end(), by_tail);
+      begun.pop_back();
+    }
+    return bound;
   }
 
   struct pass_sums {
@@ -109,44 +108,38 @@ class open_step_bound {
     time_units tail = none;
   };
 
-  [[nodiscard]] std::array<pass_sums, passes> sums_of(std::size_t rank) const
+  [[nodiscard]] pass_sums sums_of(std::size_t rank, pass direction) const
   {
-    std::array<pass_sums, passes> sums{};
+    pass_sums of;
     for (std::size_t column = 0; column < step_.columns(); ++column) {
-      if (step_.rank_of(column) != rank || !step_.exists(column)) { continue; }
-      pass_sums& of = sums[column % passes];
+      if (step_.rank_of(column) != rank || open_step::pass_of(column) != direction ||
+          !step_.exists(column)) {
+        continue;
+      }
       for (std::uint32_t at = 0; at < step_.microbatches(); ++at) {
         std::uint32_t const task = step_.number(column, at);
         of.work += step_.duration(task);
-        of.head = std::min(of.head, heads_[task]);
-        of.tail = std::min(of.tail, tails_[task]);
+        of.head = std::min(of.head, step_.head(task));
+        of.tail = std::min(of.tail, step_.tail(task));
       }
     }
-    return sums;
+    return of;
   }
 
-  [[nodiscard]] time_units work_of(std::size_t rank) const
+  /// All work of a rank, and what it cannot do while it waits at both ends.
+  [[nodiscard]] time_units ends_of(std::size_t rank) const
   {
-    auto const sums = sums_of(rank);
-    time_units bound = 0;
-    for (std::size_t first = 0; first < passes; ++first) {
-      pass_sums of;
-      for (std::size_t last = first; last < passes; ++last) {
-        of.work += sums[last].work;
-        of.head = std::min(of.head, sums[last].head);
-        of.tail = std::min(of.tail, sums[last].tail);
-        if (of.head < none) { bound = std::max(bound, of.head + of.work + of.tail); }
-      }
-    }
-    auto const& [forward, backward, weights] = sums;
-    if (backward.head == none || forward.head == none) { return bound; }
-    time_units const all = forward.work + backward.work + weights.work;
-    time_units const first_backward =
+    pass_sums const forward = sums_of(rank, pass::forward);
+    pass_sums const backward = sums_of(rank, pass::backward);
+    pass_sums const weights = sums_of(rank, pass::weights);
+    if (backward.head == none || forward.head == none) { return 0; }
+    time_units const before =
         backward.head - std::min(most_together(rank, pass::forward), backward.head - forward.head);
-    time_units const after_last =
-        weights.head == none ? backward.tail
-                             : std::max<time_units>(0, backward.tail - most_together(rank, pass::weights));
-    return std::max(bound, first_backward + all + after_last);
+    time_units after = backward.tail;
+    if (weights.head != none) {
+      after = std::max<time_units>(0, after - most_together(rank, pass::weights));
+    }
+    return before + forward.work + backward.work + weights.work + after;
   }
 
   /// How long the passes of one kind take at the most that a rank can do one after the other while
@@ -210,10 +203,10 @@ class open_step_bound {
         std::uint32_t const backward = step_.number(column_of(stage, pass::backward), at);
         std::uint32_t const weights = step_.number(column_of(stage, pass::weights), at);
         add(step_.change(forward),
-            heads_[backward] + step_.duration(backward) - heads_[forward]);
-        head = std::min(head, heads_[forward]);
+            step_.head(backward) + step_.duration(backward) - step_.head(forward));
+        head = std::min(head, step_.head(forward));
         if (own.weights) { add(-step_.change(weights), step_.duration(weights)); }
-        tail = std::min(tail, own.weights ? tails_[weights] : tails_[backward]);
+        tail = std::min(tail, own.weights ? step_.tail(weights) : step_.tail(backward));
       }
     }
     if (head == none) { return 0; }
@@ -226,8 +219,6 @@ class open_step_bound {
   }
 
   open_step const& step_;
-  std::vector<time_units> heads_;
-  std::vector<time_units> tails_;
 };
 
 /// Searches for short sequences: by orders under the greedy rule, and by moves of single tasks.
@@ -244,7 +235,13 @@ class open_step_bound {
 class sequence_search {
  public:
   sequence_search(open_step const& step, time_units bound, std::uint64_t steps, std::uint64_t seed)
-      : step_(step), bound_(bound), left_(steps), random_(seed), greedy_(step), tried_(step), now_(step)
+      : step_(step),
+        bound_(bound),
+        left_(steps),
+        random_(seed),
+        greedy_(step),
+        tried_(step),
+        now_(step)
   {}
 
   [[nodiscard]] task_sequences const& best() const noexcept { return best_; }
@@ -257,16 +254,16 @@ class sequence_search {
   void offer(task_sequences const& sequences)
   {
     if (!step_.fits(sequences)) { return; }
-    tried_.simulate(step_, sequences);
-    spend(step_.tasks());
+    spend(tried_.simulate(step_, sequences));
     take(sequences, tried_.makespan);
   }
 
-  /// What the greedy rule makes of an order.
-  time_units decode(std::span<std::uint32_t const> order, greedy_rule const& rule)
+  /// What the greedy rule makes of an order; no_makespan where that takes longer than `most`.
+  time_units decode(std::span<std::uint32_t const> order, greedy_rule const& rule,
+                    time_units most = no_makespan)
   {
-    spend(greedy_price * step_.tasks());
-    time_units const makespan = greedy_(decoded_, order, rule, random_);
+    time_units const makespan = greedy_(decoded_, order, rule, random_, most);
+    spend(greedy_price * (greedy_.done() + 1));
     if (makespan != no_makespan) { take(decoded_, makespan); }
     return makespan;
   }
@@ -274,32 +271,35 @@ class sequence_search {
   /// What decode() built last.
   [[nodiscard]] task_sequences const& decoded() const noexcept { return decoded_; }
 
-  /// Moves microbatches of an order for as long as that many steps last.
-  time_units improve_order(std::vector<std::uint32_t>& order, greedy_rule const& rule,
-                           std::uint64_t steps)
+  /// Moves microbatches of an order for as long as that many steps last, and starts again from a
+  /// random one where that was long in vain. The order becomes the best that it found.
+  void improve_order(std::vector<std::uint32_t>& order, greedy_rule const& rule,
+                     std::uint64_t steps)
   {
     std::uint64_t const end = left_ - std::min(left_, steps);
-    time_units now = decode(span_of(order), rule);
     std::size_t const count = order.size();
+    std::vector<std::uint32_t> current = order;
+    time_units now = decode(span_of(order), rule);
+    time_units least = now;
     std::size_t in_vain = 0;
-    while (left_ > end && !is_done() && count > 1 && in_vain < 8 * count * count) {
-      std::vector<std::uint32_t> other = order;
-      auto const from = static_cast<std::size_t>(random_.below(count));
-      auto to = static_cast<std::size_t>(random_.below(count - 1));
-      to += to >= from ? 1 : 0;
-      if (random_.below(4) == 0) {
-        std::swap(other[from], other[to]);
+    while (left_ > end && !is_done() && count > 1) {
+      std::vector<std::uint32_t> other = current;
+      bool const again = in_vain > 3 * count * count;
+      if (again) {
+        random_.shuffle(std::span<std::uint32_t>(other));
       } else {
-        move(other, from, to);
+        change_order(other);
       }
-      time_units const makespan = decode(span_of(other), rule);
+      time_units const makespan = decode(span_of(other), rule, again ? no_makespan : now);
       ++in_vain;
-      if (makespan > now) { continue; }
-      if (makespan < now) { in_vain = 0; }
+      if (makespan > now && !again) { continue; }
+      if (makespan < now || again) { in_vain = 0; }
       now = makespan;
-      order = std::move(other);
+      current = std::move(other);
+      if (now >= least) { continue; }
+      least = now;
+      order = current;
     }
-    return now;
   }
 
   /// Moves tasks, for as long as that many steps last.
@@ -307,12 +307,11 @@ class sequence_search {
   {
     std::uint64_t const begin = left_;
     std::uint64_t const end = left_ - std::min(left_, steps);
-    now_.simulate(step_, sequences);
-    spend(step_.tasks());
+    spend(now_.simulate(step_, sequences));
     find_critical(sequences);
     while (left_ > end && !is_done()) {
-      auto const allowed = static_cast<time_units>(static_cast<uint128>(threshold) *
-                                                   (left_ - end) / (begin - end));
+      auto const allowed =
+          static_cast<time_units>(static_cast<uint128>(threshold) * (left_ - end) / (begin - end));
       spend(8);
       std::uint64_t const kind = random_.below(10);
       bool const moved = kind < 8 ? move_task(sequences, kind < 7, now_.makespan + allowed)
@@ -346,6 +345,18 @@ class sequence_search {
       std::rotate(at(to), at(from), at(from + 1));
     } else {
       std::rotate(at(from), at(from + 1), at(to + 1));
+    }
+  }
+
+  void change_order(std::vector<std::uint32_t>& order)
+  {
+    auto const from = static_cast<std::size_t>(random_.below(order.size()));
+    auto to = static_cast<std::size_t>(random_.below(order.size() - 1));
+    to += to >= from ? 1 : 0;
+    if (random_.below(4) == 0) {
+      std::swap(order[from], order[to]);
+    } else {
+      move(order, from, to);
     }
   }
 
@@ -455,8 +466,7 @@ class sequence_search {
 
   bool is_short(task_sequences const& sequences, time_units most)
   {
-    spend(step_.tasks());
-    tried_.simulate(step_, sequences);
+    spend(tried_.simulate(step_, sequences, most));
     return tried_.makespan <= most;
   }
 
@@ -512,7 +522,7 @@ class sequence_search {
 /// How long plan_schedule() searches.
 struct schedule_effort {
   /// Tasks that are simulated, or as much other work: about ten nanoseconds each.
-  std::uint64_t steps = 4'000'000;
+  std::uint64_t steps = 2'800'000;
   std::uint64_t seed = 1;
 };
 
@@ -538,20 +548,17 @@ inline void search_schedule(sequence_search& search, open_step const& step, std:
     rules[1].room[rank] = chunks * ranks;
     rules[2].room[rank] = chunks * (2 * (ranks - rank) - 1);
   }
-  std::array<std::vector<std::uint32_t>, 3> orders{order, order, order};
-  std::size_t best = 0;
-  time_units least = no_makespan;
-  for (std::size_t at = 0; at < rules.size(); ++at) {
-    time_units const makespan = search.improve_order(orders[at], rules[at], steps / 10);
-    if (makespan >= least) { continue; }
-    least = makespan;
-    best = at;
-  }
+  // The first rule is the best on most steps of unequal microbatches.
   std::uint64_t const of_phase = 1600 * step.tasks();
-  if (search.left() > steps / 2) {
-    search.improve_order(orders[best], rules[best],
-                         std::min(search.left() - steps / 2, 4 * of_phase));
+  std::vector<std::uint32_t> found = order;
+  search.improve_order(found, rules[0], std::min(steps / 2, 4 * of_phase));
+  std::array<time_units, 3> makespans{};
+  for (std::size_t at = 0; at < rules.size(); ++at) {
+    makespans[at] = search.decode(span_of(found), rules[at]);
   }
+  auto const best = static_cast<std::size_t>(std::min_element(makespans.begin(), makespans.end()) -
+                                             makespans.begin());
+  search.improve_order(found, rules[best], std::min(steps / 8, of_phase));
   std::uint64_t const phases = std::clamp<std::uint64_t>(search.left() / of_phase, 1, 100);
   for (std::uint64_t phase = phases; phase > 0 && !search.is_done(); --phase) {
     task_sequences start = search.best();
@@ -575,9 +582,9 @@ inline void search_schedule(sequence_search& search, open_step const& step, std:
     return sound;
   }
   if (memory.held.size() != times.rows.size()) {
-    return fail(error_code::out_of_range, 0, "there are bytes for ",
-                counted(memory.held.size(), "microbatch on a stage"), ", and times for ",
-                times.rows.size(), "; make them agree");
+    return fail(error_code::out_of_range, 0, "there are bytes for ", memory.held.size(),
+                " microbatches times stages, and times for ", times.rows.size(),
+                "; make them agree");
   }
   if (!memory.most.empty() && memory.most.size() != stages.ranks()) {
     return fail(error_code::out_of_range, 0, "there are limits for ",
@@ -634,8 +641,7 @@ inline void write_plan(schedule_plan& plan, open_step const& step, task_sequence
       std::size_t const column = step.column(task);
       std::size_t const stage = column / passes;
       pass const direction = open_step::pass_of(column);
-      written.push_back(
-          {position_of[step.microbatch(task)], to_id<stage_id>(stage), direction});
+      written.push_back({position_of[step.microbatch(task)], to_id<stage_id>(stage), direction});
       bool const is_last = step.stages()[to_id<stage_id>(stage)].weights
                                ? direction == pass::weights
                                : direction == pass::backward;

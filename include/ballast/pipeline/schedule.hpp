@@ -119,8 +119,8 @@ struct task_list {
   [[nodiscard]] std::uint32_t own_before(pipeline_task const& task) const
   {
     if (task.pass == pass::forward) { return no_task; }
-    return find({task.position, task.stage,
-                 task.pass == pass::weights ? pass::backward : pass::forward});
+    return find(
+        {task.position, task.stage, task.pass == pass::weights ? pass::backward : pass::forward});
   }
 };
 

@@ -284,9 +284,7 @@ struct interleaved_one_forward_one_backward {
             if (stages[stage_of].backward) {
               tasks.push_back({position, stage_of, pass::backward});
             }
-            if (stages[stage_of].weights) {
-              tasks.push_back({position, stage_of, pass::weights});
-            }
+            if (stages[stage_of].weights) { tasks.push_back({position, stage_of, pass::weights}); }
           });
       ahead += rank > 0 ? 2 : 0;
     }

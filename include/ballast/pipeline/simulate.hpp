@@ -161,9 +161,8 @@ namespace detail {
   if (times.stages != stages || times.rows.size() != microbatches * stages ||
       (!times.weights.empty() && times.weights.size() != times.rows.size())) {
     return fail(error_code::out_of_range, 0, "there are times for ",
-                counted(times.microbatches(), "microbatch"), " on ",
-                counted(times.stages, "stage"), ", and the schedule has ",
-                microbatches, " on ", stages, "; make them agree");
+                counted(times.microbatches(), "microbatch"), " on ", counted(times.stages, "stage"),
+                ", and the schedule has ", microbatches, " on ", stages, "; make them agree");
   }
   // No path through the tasks is longer than all tasks and, for each microbatch, every link in both
   // directions.
@@ -381,8 +380,9 @@ inline void expect_bytes_of(compiled_schedule const& schedule, std::span<microba
                   counted(order.size(), "microbatch"), ", and the schedule ",
                   schedule.microbatches());
   BALLAST_EXPECTS(entries == schedule.microbatches() * schedule.stages().stages(), "`bytes` has ",
-                  counted(entries, "entry"), " for ", counted(schedule.microbatches(), "microbatch"),
-                  " on ", counted(schedule.stages().stages(), "stage"));
+                  counted(entries, "entry"), " for ",
+                  counted(schedule.microbatches(), "microbatch"), " on ",
+                  counted(schedule.stages().stages(), "stage"));
 }
 
 }  // namespace detail

@@ -28,10 +28,15 @@ class open_step {
   {
     std::size_t const columns = passes * stages.stages();
     rank_of_.resize(columns);
+    for (std::uint32_t task = 0; task < columns * microbatches_; ++task) {
+      column_.push_back(task / microbatches_);
+      microbatch_.push_back(task % microbatches_);
+    }
     duration_.assign(columns * microbatches_, 0);
     change_.assign(columns * microbatches_, 0);
     takes_.assign(columns * microbatches_, 0);
     tasks_on_.resize(stages.ranks());
+    work_.resize(stages.ranks());
     for (std::size_t stage = 0; stage < stages.stages(); ++stage) {
       for (pass const each : {pass::forward, pass::backward, pass::weights}) {
         add_column(to_id<stage_id>(stage), each, times, memory);
@@ -44,6 +49,7 @@ class open_step {
         }
       }
     });
+    find_paths();
     most_.assign(stages.ranks(), std::numeric_limits<std::int64_t>::max());
     for (std::size_t rank = 0; rank < memory.most.size(); ++rank) {
       auto const limit = static_cast<std::uint64_t>(most_[rank]);
@@ -58,9 +64,11 @@ class open_step {
   [[nodiscard]] std::size_t numbers() const noexcept { return duration_.size(); }
   [[nodiscard]] std::size_t tasks() const noexcept { return tasks_; }
   [[nodiscard]] std::size_t tasks_on(std::size_t rank) const { return tasks_on_[rank]; }
+  /// How long all tasks of a rank take together.
+  [[nodiscard]] time_units work(std::size_t rank) const { return work_[rank]; }
 
-  [[nodiscard]] std::uint32_t column(std::uint32_t task) const { return task / microbatches_; }
-  [[nodiscard]] std::uint32_t microbatch(std::uint32_t task) const { return task % microbatches_; }
+  [[nodiscard]] std::uint32_t column(std::uint32_t task) const { return column_[task]; }
+  [[nodiscard]] std::uint32_t microbatch(std::uint32_t task) const { return microbatch_[task]; }
   [[nodiscard]] std::uint32_t number(std::size_t column, std::uint32_t microbatch) const
   {
     return static_cast<std::uint32_t>(column) * microbatches_ + microbatch;
@@ -75,6 +83,9 @@ class open_step {
   }
   [[nodiscard]] std::size_t rank_of(std::size_t column) const { return rank_of_[column]; }
   [[nodiscard]] time_units duration(std::uint32_t task) const { return duration_[task]; }
+  /// The longest path of its microbatch to a task, and from the end of the task to the last one.
+  [[nodiscard]] time_units head(std::uint32_t task) const { return heads_[task]; }
+  [[nodiscard]] time_units tail(std::uint32_t task) const { return tails_[task]; }
   /// By how many bytes a task changes what its rank keeps.
   [[nodiscard]] std::int64_t change(std::uint32_t task) const { return change_[task]; }
   /// How many bytes it adds when it starts; a forward without backward gives them back at its end.
@@ -123,6 +134,7 @@ class open_step {
     for (std::uint32_t at = 0; at < microbatches_; ++at) {
       std::size_t const row = at * times.stages + to_index(stage);
       duration_[number(column, at)] = times.of(row, direction);
+      work_[rank_of_[column]] += times.of(row, direction);
       if (own.part == model_part::transfer) { continue; }
       auto const held = static_cast<std::int64_t>(memory.held[row].held);
       if (direction == pass::forward) { takes_[number(column, at)] = held; }
@@ -150,12 +162,50 @@ class open_step {
     needs_.end_row();
   }
 
+  // Forwards from the lowest stage up, then backwards from the highest one down, and the weights
+  // pass after each: so all that a column needs comes before it.
+  void find_paths()
+  {
+    std::vector<std::size_t> sorted;
+    sorted.reserve(columns());
+    for (std::size_t stage = 0; stage < stages_.stages(); ++stage) {
+      sorted.push_back(column_of(to_id<stage_id>(stage), pass::forward));
+    }
+    for (std::size_t stage = stages_.stages(); stage-- > 0;) {
+      sorted.push_back(column_of(to_id<stage_id>(stage), pass::backward));
+      sorted.push_back(column_of(to_id<stage_id>(stage), pass::weights));
+    }
+    heads_.assign(numbers(), 0);
+    tails_.assign(numbers(), 0);
+    for (std::uint32_t at = 0; at < microbatches_; ++at) {
+      for (std::size_t const column : sorted) {
+        time_units& head = heads_[number(column, at)];
+        for (auto const& [other, transfer] : needs_[column]) {
+          std::uint32_t const before = number(other, at);
+          head = std::max(head, heads_[before] + duration_[before] + transfer);
+        }
+      }
+      for (std::size_t left = sorted.size(); left-- > 0;) {
+        time_units& tail = tails_[number(sorted[left], at)];
+        for (auto const& [other, transfer] : needed_by_[sorted[left]]) {
+          std::uint32_t const behind = number(other, at);
+          tail = std::max(tail, tails_[behind] + duration_[behind] + transfer);
+        }
+      }
+    }
+  }
+
   stage_graph const& stages_;
   std::uint32_t microbatches_;
   std::size_t tasks_ = 0;
   std::vector<std::size_t> tasks_on_;
+  std::vector<time_units> work_;
+  std::vector<std::uint32_t> column_;
+  std::vector<std::uint32_t> microbatch_;
   std::vector<std::uint32_t> rank_of_;
   std::vector<time_units> duration_;
+  std::vector<time_units> heads_;
+  std::vector<time_units> tails_;
   std::vector<std::int64_t> change_;
   std::vector<std::int64_t> takes_;
   jagged<std::size_t, need> needs_;
@@ -175,9 +225,11 @@ struct sequence_times {
       : start(step.numbers()), end(step.numbers()), index(step.numbers()), next(step.ranks())
   {}
 
-  /// Simulates sequences; no_makespan where they deadlock. O(tasks), times the number of sweeps
-  /// over the ranks, which is small where work goes up and down them.
-  void simulate(open_step const& step, task_sequences const& sequences)
+  /// Simulates sequences; no_makespan where they deadlock or take longer than `most`. Returns how
+  /// many tasks it simulated. O(tasks), times the number of sweeps over the ranks, which is small
+  /// where work goes up and down them.
+  std::size_t simulate(open_step const& step, task_sequences const& sequences,
+                       time_units most = no_makespan)
   {
     constexpr time_units not_done = -1;
     std::fill(end.begin(), end.end(), not_done);
@@ -191,8 +243,9 @@ struct sequence_times {
         std::size_t const rank = sweep < next.size() ? sweep : 2 * next.size() - 1 - sweep;
         done += advance(step, span_of(sequences[rank]), next[rank]);
       }
-    } while (done > before && done < step.tasks());
-    if (done < step.tasks()) { makespan = no_makespan; }
+    } while (done > before && done < step.tasks() && makespan <= most);
+    if (done < step.tasks() || makespan > most) { makespan = no_makespan; }
+    return done;
   }
 
  private:
@@ -215,8 +268,8 @@ struct sequence_times {
       start[task] = begin;
       index[task] = static_cast<std::uint32_t>(at);
       free = end[task] = begin + step.duration(task);
+      makespan = std::max(makespan, free + step.tail(task));
     }
-    makespan = std::max(makespan, free);
     return at - first;
   }
 };
@@ -240,19 +293,36 @@ class greedy_ranks {
         unmet_(step.numbers()),
         ready_at_(step.numbers()),
         next_forward_(step.stages().stages()),
+        starts_(step.ranks()),
         rank_(step.ranks())
   {
+    for (std::size_t rank = 0; rank < rank_.size(); ++rank) {
+      auto const stages = step.stages().stages_on(to_id<pipeline_rank>(rank));
+      for (std::size_t at = stages.size(); at-- > 0;) {
+        pipeline_stage const& own = step.stages()[stages[at]];
+        if (!own.has_forward()) { continue; }
+        bool const keeps = own.backward && own.part != model_part::transfer;
+        rank_[rank].stages.push_back({to_index(stages[at]), keeps});
+      }
+    }
+    for (std::size_t column = 0; column < step.columns(); ++column) {
+      bool const is_last = step.exists(column) && open_step::pass_of(column) != pass::forward &&
+                           step.stages()[to_id<stage_id>(column / passes)].has_forward() &&
+                           (column % passes + 1 == passes || !step.exists(column + 1));
+      is_last_.push_back(is_last);
+      pipeline_stage const& own = step.stages()[to_id<stage_id>(column / passes)];
+      keeps_.push_back(own.backward && own.part != model_part::transfer);
+    }
     for (std::uint32_t task = 0; task < step.numbers(); ++task) {
-      unmet_at_first_[task] =
-          static_cast<std::uint32_t>(step.needs(step.column(task)).size());
+      unmet_at_first_[task] = static_cast<std::uint32_t>(step.needs(step.column(task)).size());
     }
   }
 
   /// Fills `sequences` and returns how long they take; no_makespan where memory brings the rule to
-  /// a halt.
+  /// a halt or they take longer than `most`. Then they are not all there.
   [[nodiscard]] time_units operator()(task_sequences& sequences,
                                       std::span<std::uint32_t const> order, greedy_rule const& rule,
-                                      random_source& random)
+                                      random_source& random, time_units most = no_makespan)
   {
     order_ = order;
     rule_ = &rule;
@@ -262,35 +332,45 @@ class greedy_ranks {
     sequences.resize(rank_.size());
     for (std::size_t rank = 0; rank < rank_.size(); ++rank) {
       sequences[rank].clear();
-      rank_[rank].restart();
+      rank_[rank].restart(step_.work(rank));
     }
     for (std::size_t rank = 0; rank < rank_.size(); ++rank) { choose(rank, random); }
     time_units makespan = 0;
-    for (std::size_t done = 0; done < step_.tasks(); ++done) {
+    for (done_ = 0; done_ < step_.tasks(); ++done_) {
       std::size_t first = 0;
       for (std::size_t rank = 1; rank < rank_.size(); ++rank) {
-        if (rank_[rank].start < rank_[first].start) { first = rank; }
+        if (starts_[rank] < starts_[first]) { first = rank; }
       }
-      if (rank_[first].start == no_makespan) { return no_makespan; }
+      if (starts_[first] == no_makespan) { return no_makespan; }
       sequences[first].push_back(rank_[first].task);
       makespan = std::max(makespan, run(first, random));
+      if (makespan > most) { return no_makespan; }
     }
     return makespan;
   }
 
+  /// How many tasks the last call put into sequences.
+  [[nodiscard]] std::size_t done() const noexcept { return done_; }
+
  private:
+  struct stage_of_rank {
+    std::size_t stage;
+    bool keeps;
+  };
   struct rank_state {
     time_units free = 0;
+    time_units left = 0;  ///< how long its other tasks take
     std::int64_t kept = 0;
     std::size_t on_their_way = 0;
     std::vector<std::uint32_t> backwards;  ///< that have all that they need
     std::vector<std::uint32_t> weights;
     std::size_t weights_done = 0;
-    std::uint32_t task = 0;  ///< what it does next, and when
-    time_units start = 0;
+    std::uint32_t task = 0;             ///< what it does next
+    std::vector<stage_of_rank> stages;  ///< that have a forward, highest first
 
-    void restart()
+    void restart(time_units work)
     {
+      left = work;
       free = kept = 0;
       on_their_way = weights_done = 0;
       backwards.clear();
@@ -300,23 +380,21 @@ class greedy_ranks {
 
   /// The next forward of a stage, if the rank can do it; no_task else.
   [[nodiscard]] std::uint32_t forward_of(rank_state const& of, std::size_t rank,
-                                         stage_id stage) const
+                                         stage_of_rank const& own) const
   {
-    std::uint32_t const done = next_forward_[to_index(stage)];
+    std::uint32_t const done = next_forward_[own.stage];
     if (done == order_.size()) { return no_task; }
-    std::uint32_t const task = step_.number(column_of(stage, pass::forward), order_[done]);
-    pipeline_stage const& own = step_.stages()[stage];
-    bool const has_room =
-        !own.backward || rule_->room.empty() || of.on_their_way < rule_->room[rank];
-    bool const fits = has_room && of.kept + step_.takes(task) <= step_.most(rank);
-    return own.has_forward() && fits && unmet_[task] == 0 ? task : no_task;
+    std::uint32_t const task = step_.number(passes * own.stage, order_[done]);
+    if (unmet_[task] > 0 || of.kept + step_.takes(task) > step_.most(rank)) { return no_task; }
+    bool const has_room = !own.keeps || rule_->room.empty() || of.on_their_way < rule_->room[rank];
+    return has_room ? task : no_task;
   }
 
   void choose(std::size_t rank, random_source& random)
   {
     rank_state& of = rank_[rank];
-    std::span<stage_id const> const stages = step_.stages().stages_on(to_id<pipeline_rank>(rank));
-    of.start = no_makespan;
+    time_units& begin = starts_[rank];
+    begin = no_makespan;
     auto const when = [&](std::uint32_t task) { return std::max(of.free, ready_at_[task]); };
     std::uint32_t backward = no_task;
     for (std::uint32_t const task : of.backwards) {
@@ -325,15 +403,15 @@ class greedy_ranks {
       }
     }
     std::uint32_t forward = no_task;
-    for (std::size_t at = stages.size(); at-- > 0;) {
-      std::uint32_t const task = forward_of(of, rank, stages[at]);
+    for (stage_of_rank const& own : of.stages) {
+      std::uint32_t const task = forward_of(of, rank, own);
       if (task != no_task && (forward == no_task || when(task) < when(forward))) { forward = task; }
     }
     bool const turned = rule_->noisy && random.below(6) == 0;
     auto const take = [&](std::uint32_t task, time_units start) {
-      if (task == no_task || start >= of.start) { return; }
+      if (task == no_task || start >= begin) { return; }
       of.task = task;
-      of.start = start;
+      begin = start;
     };
     auto const take_backward = [&] {
       if (backward != no_task) { take(backward, when(backward)); }
@@ -344,26 +422,25 @@ class greedy_ranks {
     take_backward();
   }
 
+  /// Does the next task of a rank. Returns how long the step takes at the least then.
   time_units run(std::size_t rank, random_source& random)
   {
     rank_state& of = rank_[rank];
     std::uint32_t const task = of.task;
     std::uint32_t const column = step_.column(task);
-    std::size_t const stage = column / passes;
-    pipeline_stage const& own = step_.stages()[to_id<stage_id>(stage)];
-    of.free = of.start + step_.duration(task);
+    of.free = starts_[rank] + step_.duration(task);
+    of.left -= step_.duration(task);
     of.kept += step_.change(task);
     pass const direction = open_step::pass_of(column);
     if (direction == pass::forward) {
-      ++next_forward_[stage];
-      of.on_their_way += own.backward ? 1 : 0;
+      ++next_forward_[column / passes];
+      of.on_their_way += keeps_[column];
     } else if (direction == pass::backward) {
       of.backwards.erase(std::find(of.backwards.begin(), of.backwards.end(), task));
-      of.on_their_way -= own.weights || !own.has_forward() ? 0 : 1;
     } else {
       ++of.weights_done;
-      --of.on_their_way;
     }
+    of.on_their_way -= is_last_[column];
     time_units const end = of.free;
     for (auto const& [other, transfer] : step_.needed_by(column)) {
       std::uint32_t const next = step_.number(other, step_.microbatch(task));
@@ -375,7 +452,7 @@ class greedy_ranks {
       if (on != rank) { choose(on, random); }
     }
     choose(rank, random);
-    return end;
+    return end + std::max(of.left, step_.tail(task));
   }
 
   open_step const& step_;
@@ -383,8 +460,12 @@ class greedy_ranks {
   std::vector<std::uint32_t> unmet_;
   std::vector<time_units> ready_at_;
   std::vector<std::uint32_t> next_forward_;  // of each stage, in the order
+  std::vector<std::uint8_t> is_last_;        // by column, whether it frees what its forward took
+  std::vector<std::uint8_t> keeps_;          // by column, whether the stage keeps something
+  std::vector<time_units> starts_;           // by rank
   std::vector<rank_state> rank_;
   std::span<std::uint32_t const> order_;
+  std::size_t done_ = 0;
   greedy_rule const* rule_ = nullptr;
 };
 

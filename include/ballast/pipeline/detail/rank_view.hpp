@@ -228,7 +228,8 @@ class step_view {
   {
     std::span<pipeline_task const> const tasks = schedule_.tasks();
     std::span<run> const runs = scratch.take<run>(2 * stages().ranks());
-    std::span<std::uint32_t> const counts = scratch.take<std::uint32_t>(2 * passes * stages().stages());
+    std::span<std::uint32_t> const counts =
+        scratch.take<std::uint32_t>(2 * passes * stages().stages());
     // By column: the shortest of all microbatches' paths.
     std::span<time_units> const least_before = scratch.take<time_units>(passes * stages().stages());
     std::span<time_units> const least_after = scratch.take<time_units>(passes * stages().stages());

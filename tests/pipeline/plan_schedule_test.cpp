@@ -1,0 +1,495 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <ballast/pipeline.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using ballast::held_bytes;
+using ballast::microbatch_id;
+using ballast::pass;
+using ballast::pipeline_memory;
+using ballast::pipeline_times;
+using ballast::plan_schedule;
+using ballast::random_source;
+using ballast::stage_graph;
+using ballast::time_units;
+using ballast::to_id;
+
+struct step {
+  stage_graph stages;
+  pipeline_times times;
+  pipeline_memory memory;
+};
+
+stage_graph split_chain(std::size_t stages, std::size_t ranks, time_units transfer = 0)
+{
+  std::vector<ballast::pipeline_stage> all(stages);
+  std::vector<ballast::stage_link> links;
+  for (std::size_t stage = 0; stage < stages; ++stage) {
+    all[stage].rank = to_id<ballast::pipeline_rank>(stage % ranks);
+    all[stage].weights = true;
+    if (stage == 0) { continue; }
+    links.push_back(
+        {to_id<ballast::stage_id>(stage - 1), to_id<ballast::stage_id>(stage), transfer});
+  }
+  return stage_graph::make(all, links).value();
+}
+
+/// F = I = W = 1 on as many ranks as stages, one byte for each microbatch to the end of W.
+step unit_step(std::size_t ranks, std::size_t microbatches, std::vector<std::uint64_t> most)
+{
+  pipeline_times times(microbatches, ranks, [](auto, auto) { return ballast::stage_time{1, 1}; });
+  times.weights.assign(times.rows.size(), 1);
+  return {
+      split_chain(ranks, ranks), times, {{times.rows.size(), held_bytes{1, 1}}, std::move(most)}};
+}
+
+step random_step(random_source& random, std::size_t ranks, std::size_t microbatches)
+{
+  step drawn = unit_step(ranks, microbatches, std::vector<std::uint64_t>(ranks));
+  drawn.stages = split_chain(ranks, ranks, random.below(3) == 0 ? random.between(1, 8) : 0);
+  std::uint64_t const kind = random.below(4);
+  for (std::size_t microbatch = 0; microbatch < microbatches; ++microbatch) {
+    std::int64_t base = random.between(2, 20);
+    if (kind == 1) { base = random.below(2) == 0 ? 4 : 15; }
+    if (kind == 2) { base = microbatch == 0 ? 40 : 5; }
+    auto const time = [&] {
+      return kind == 3 ? random.between(1, 20) : base + random.between(-1, 1);
+    };
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      std::size_t const row = microbatch * ranks + rank;
+      drawn.times.rows[row] = {time(), time()};
+      drawn.times.weights[row] = time();
+      auto const held = static_cast<std::uint64_t>(kind == 3 ? random.between(1, 10) : base);
+      drawn.memory.held[row] = {held, held - (random.below(2) == 0 ? held / 3 : 0)};
+    }
+  }
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    std::uint64_t sum = 0;
+    std::uint64_t largest = 0;
+    for (std::size_t microbatch = 0; microbatch < microbatches; ++microbatch) {
+      std::uint64_t const held = drawn.memory.held[microbatch * ranks + rank].held;
+      sum += held;
+      largest = std::max(largest, held);
+    }
+    std::array const caps{largest, std::max(largest, sum * (ranks - rank) / microbatches),
+                          std::max(largest, sum * 2 / 3), sum};
+    drawn.memory.most[rank] = caps[random.below(caps.size())];
+  }
+  return drawn;
+}
+
+/// The least time of any schedule of a chain with one stage a rank that is below `limit`, or
+/// `limit`: all sets of done tasks are reached in all ways, and of those that reach one set, only
+/// the ones are kept that no other is as early as in everything that is still to come.
+class all_schedules {
+ public:
+  explicit all_schedules(step const& of)
+      : ranks_(of.stages.ranks()),
+        microbatches_(of.times.microbatches()),
+        of_(of),
+        transfer_(of.stages.links().empty() ? 0 : of.stages.links()[0].transfer)
+  {}
+
+  time_units least(time_units limit)
+  {
+    // By done passes of each rank and microbatch: when ranks are free, and when what was sent
+    // arrives.
+    using ends = std::vector<time_units>;
+    std::map<std::string, std::vector<ends>> now;
+    now[std::string(size(), '\0')] = {ends(ranks_ + size(), 0)};
+    time_units best = limit;
+    for (std::size_t left = 3 * size(); left > 0; --left) {
+      std::map<std::string, std::vector<ends>> next;
+      for (auto const& [done, all] : now) {
+        for (std::size_t at = 0; at < size(); ++at) {
+          if (!may_follow(done, at)) { continue; }
+          std::string after = done;
+          ++after[at];
+          for (ends const& each : all) {
+            ends reached = add(done, at, each);
+            if (shortest(after, reached) >= best) { continue; }
+            if (left > 1) {
+              keep(next[after], std::move(reached));
+            } else {
+              best = *std::max_element(reached.begin(),
+                                       reached.begin() + static_cast<std::ptrdiff_t>(ranks_));
+            }
+          }
+        }
+      }
+      now = std::move(next);
+    }
+    return best;
+  }
+
+ private:
+  std::size_t size() const { return ranks_ * microbatches_; }
+  std::size_t row(std::size_t at) const { return at % microbatches_ * ranks_ + at / microbatches_; }
+  time_units time(std::size_t at, int which) const
+  {
+    auto const& [forward, backward] = of_.times.rows[row(at)];
+    return which == 0 ? forward : which == 1 ? backward : of_.times.weights[row(at)];
+  }
+
+  bool may_follow(std::string const& done, std::size_t at) const
+  {
+    if (done[at] == 3) { return false; }
+    std::size_t const rank = at / microbatches_;
+    if (done[at] == 1) { return rank + 1 == ranks_ || done[at + microbatches_] >= 2; }
+    if (done[at] == 2) { return true; }
+    if (rank > 0 && done[at - microbatches_] == 0) { return false; }
+    std::uint64_t kept = of_.memory.held[row(at)].held;
+    for (std::size_t other = rank * microbatches_; other < (rank + 1) * microbatches_; ++other) {
+      kept += done[other] == 1   ? of_.memory.held[row(other)].held
+              : done[other] == 2 ? of_.memory.held[row(other)].for_weights
+                                 : 0;
+    }
+    return of_.memory.most.empty() || kept <= of_.memory.most[rank];
+  }
+
+  std::vector<time_units> add(std::string const& done, std::size_t at,
+                              std::vector<time_units> ends) const
+  {
+    std::size_t const rank = at / microbatches_;
+    int const which = done[at];
+    time_units& free = ends[rank];
+    bool const from_below = which == 0 && rank > 0;
+    bool const from_above = which == 1 && rank + 1 < ranks_;
+    if (from_below) { free = std::max(free, ends[ranks_ + at - microbatches_]); }
+    if (from_above) { free = std::max(free, ends[ranks_ + at + microbatches_]); }
+    free += time(at, which);
+    if (from_below) { ends[ranks_ + at - microbatches_] = 0; }
+    if (from_above) { ends[ranks_ + at + microbatches_] = 0; }
+    bool const sends = (which == 0 && rank + 1 < ranks_) || (which == 1 && rank > 0);
+    if (sends || which == 1) { ends[ranks_ + at] = sends ? free + transfer_ : 0; }
+    return ends;
+  }
+
+  time_units shortest(std::string const& done, std::vector<time_units> const& ends) const
+  {
+    time_units most = 0;
+    for (std::size_t rank = 0; rank < ranks_; ++rank) {
+      time_units end = ends[rank];
+      for (std::size_t at = rank * microbatches_; at < (rank + 1) * microbatches_; ++at) {
+        for (int which = done[at]; which < 3; ++which) { end += time(at, which); }
+      }
+      most = std::max(most, end);
+    }
+    return most;
+  }
+
+  static void keep(std::vector<std::vector<time_units>>& all, std::vector<time_units> one)
+  {
+    auto const is_covered = [](auto const& a, auto const& by) {
+      return std::equal(a.begin(), a.end(), by.begin(),
+                        [](time_units x, time_units y) { return y <= x; });
+    };
+    for (auto const& each : all) {
+      if (is_covered(one, each)) { return; }
+    }
+    std::erase_if(all, [&](auto const& each) { return is_covered(each, one); });
+    all.push_back(std::move(one));
+  }
+
+  std::size_t ranks_;
+  std::size_t microbatches_;
+  step const& of_;
+  time_units transfer_;
+};
+
+/// Checks what every plan promises, and returns its schedule.
+ballast::compiled_schedule expect_sound(step const& of, ballast::schedule_plan const& plan)
+{
+  auto const compiled = ballast::compiled_schedule::make(of.stages, plan.schedule);
+  EXPECT_TRUE(compiled) << compiled.error().message;
+  auto const timeline = ballast::simulate(*compiled, of.times, plan.order);
+  EXPECT_EQ(timeline.makespan, plan.makespan);
+  EXPECT_LE(plan.lower_bound, plan.makespan);
+  auto const fits = ballast::check_memory(*compiled, plan.order, of.memory);
+  EXPECT_TRUE(fits) << fits.error().message;
+  std::vector<time_units> last(of.stages.stages());
+  for (std::size_t task = 0; task < compiled->tasks().size(); ++task) {
+    auto const& [position, stage, direction] = compiled->tasks()[task];
+    if (direction == (of.stages[stage].weights ? pass::weights : pass::backward)) {
+      time_units& end = last[to_index(stage)];
+      end = std::max(end, timeline.end[task]);
+    }
+  }
+  EXPECT_EQ(plan.weights_end, last);
+  ballast::workspace memory;
+  EXPECT_LE(ballast::order_lower_bound(*compiled, of.times, memory), plan.makespan);
+  return *compiled;
+}
+
+TEST(PlanSchedule, TakesTheLeastTimeOfUnitSteps)
+{
+  struct example {
+    std::size_t ranks;
+    std::size_t microbatches;
+    std::vector<std::uint64_t> most;
+    time_units least;
+  };
+  for (auto const& [ranks, microbatches, most, least] :
+       std::vector<example>{{2, 4, {2, 1}, 14},
+                            {3, 4, {3, 2, 1}, 16},
+                            {2, 4, {2, 2}, 13},
+                            {3, 4, {3, 3, 3}, 14},
+                            {3, 4, {}, 14},
+                            {2, 4, {1, 1}, 20},
+                            {3, 5, {3, 3, 3}, 17}}) {
+    step const of = unit_step(ranks, microbatches, most);
+    auto const plan = plan_schedule(of.stages, of.times, of.memory).value();
+    EXPECT_EQ(plan.makespan, least);
+    expect_sound(of, plan);
+    if (microbatches < 5) { EXPECT_EQ(all_schedules(of).least(least + 1), least); }
+  }
+}
+
+TEST(PlanSchedule, IsAsShortAsTheBestOfAllSchedules)
+{
+  random_source random(7);
+  std::size_t equal = 0;
+  std::size_t draws = 0;
+  for (auto const& [ranks, microbatches] : {std::pair{2U, 5U}, std::pair{3U, 4U}}) {
+    for (std::size_t draw = 0; draw < 12; ++draw, ++draws) {
+      step const of = random_step(random, ranks, microbatches);
+      auto const plan = plan_schedule(of.stages, of.times, of.memory).value();
+      expect_sound(of, plan);
+      time_units const least = all_schedules(of).least(plan.makespan);
+      equal += least == plan.makespan ? 1 : 0;
+      EXPECT_LE(plan.lower_bound, least);
+      EXPECT_LE(plan.makespan * 50, least * 51);
+    }
+  }
+  EXPECT_GE(equal + 1, draws);
+}
+
+TEST(PlanSchedule, TakesWorkAndTheWayToTheLastRankWhereMicrobatchesAreEqual)
+{
+  for (std::size_t const ranks : {2U, 5U, 8U, 16U, 32U}) {
+    for (std::size_t const microbatches : {ranks, ranks + 1, 2 * ranks}) {
+      step const of = unit_step(ranks, microbatches, std::vector<std::uint64_t>(ranks, ranks));
+      auto const plan = plan_schedule(of.stages, of.times, of.memory).value();
+      EXPECT_EQ(plan.makespan, static_cast<time_units>(3 * microbatches + ranks - 1));
+      EXPECT_TRUE(plan.proven_optimal());
+      expect_sound(of, plan);
+    }
+  }
+}
+
+TEST(PlanSchedule, IsNoLongerThanRulesAndWithMoreMemory)
+{
+  random_source random(3);
+  for (std::size_t draw = 0; draw < 4; ++draw) {
+    step of = random_step(random, 4, 8);
+    ballast::compiled_schedule const whole(of.stages, ballast::one_forward_one_backward{}, 8);
+    auto const ordered =
+        ballast::order_microbatches(whole, of.times, ballast::local_search{}).value();
+    auto const ranks = ballast::activation_memory(
+        whole, ballast::simulate(whole, of.times, ordered.order), ordered.order, of.memory.held);
+    std::uint64_t fullest = 0;
+    for (auto const& rank : ranks) { fullest = std::max(fullest, rank.peak_bytes); }
+    time_units before = ordered.makespan;
+    for (std::uint64_t const halves : {2U, 3U, 4U, 100U}) {
+      of.memory.most.assign(4, fullest * halves / 2);
+      auto const plan = plan_schedule(of.stages, of.times, of.memory).value();
+      expect_sound(of, plan);
+      EXPECT_LE(plan.makespan, before);
+      before = plan.makespan;
+    }
+  }
+}
+
+TEST(PlanSchedule, PlansModulesFrozenStagesAndChunks)
+{
+  using ballast::model_part;
+  using ballast::pipeline_rank;
+  using ballast::stage_id;
+  random_source random(11);
+  auto const rank = [](std::size_t number) { return to_id<pipeline_rank>(number); };
+  // A frozen encoder and a trained one feed an LLM of which each rank has two chunks; one stage
+  // keeps whole backwards.
+  stage_graph const joined({{rank(0), false, model_part::encoder},
+                            {rank(1), true, model_part::encoder, false},
+                            {rank(2), true, model_part::llm, true},
+                            {rank(3), true, model_part::llm, true},
+                            {rank(2), true, model_part::llm, true},
+                            {rank(3), true, model_part::llm, false}},
+                           {{stage_id{0}, stage_id{2}, 2},
+                            {stage_id{1}, stage_id{2}, 1},
+                            {stage_id{2}, stage_id{3}, 1},
+                            {stage_id{3}, stage_id{4}, 1},
+                            {stage_id{4}, stage_id{5}, 1}});
+  // A V: the first stage and the last are on one rank.
+  stage_graph const v({{rank(0), true, model_part::llm, true},
+                       {rank(1), true, model_part::llm, true},
+                       {rank(1), true, model_part::llm, true},
+                       {rank(0), true, model_part::llm, true}},
+                      {{stage_id{0}, stage_id{1}, 0},
+                       {stage_id{1}, stage_id{2}, 0},
+                       {stage_id{2}, stage_id{3}, 0}});
+  for (stage_graph const& stages : {joined, v}) {
+    pipeline_times times(6, stages.stages(), [&](auto, auto) {
+      return ballast::stage_time{random.between(1, 30), random.between(1, 30)};
+    });
+    times.weights.assign(times.rows.size(), 0);
+    pipeline_memory memory{{times.rows.size(), held_bytes{}},
+                           std::vector<std::uint64_t>(stages.ranks(), 45)};
+    for (std::size_t at = 0; at < times.rows.size(); ++at) {
+      times.weights[at] = random.between(1, 30);
+      auto const held = static_cast<std::uint64_t>(random.between(5, 15));
+      memory.held[at] = {held, held / 2};
+    }
+    step const of{stages, times, memory};
+    auto const plan = plan_schedule(stages, times, memory).value();
+    auto const compiled = expect_sound(of, plan);
+    ballast::workspace scratch;
+    auto frame = scratch.open();
+    ballast::order_evaluator evaluator(compiled, times, frame);
+    std::vector<time_units> makespans(1);
+    evaluator.evaluate_into(makespans, plan.order);
+    EXPECT_EQ(makespans[0], plan.makespan);
+  }
+}
+
+TEST(PlanSchedule, DependsOnItsArgumentsOnly)
+{
+  random_source random(5);
+  step const of = random_step(random, 3, 6);
+  auto const once = plan_schedule(of.stages, of.times, of.memory, {100'000, 3}).value();
+  auto const again = plan_schedule(of.stages, of.times, of.memory, {100'000, 3}).value();
+  EXPECT_EQ(once.schedule, again.schedule);
+  EXPECT_EQ(once.order, again.order);
+  EXPECT_EQ(plan_schedule(of.stages, pipeline_times(0, 3), {}).value().makespan, 0);
+}
+
+TEST(PlanSchedule, RefusesWhatCannotBePlanned)
+{
+  step const of = unit_step(2, 3, {1, 0});
+  EXPECT_THAT(plan_schedule(of.stages, of.times, of.memory).error().message,
+              testing::HasSubstr("microbatch 0 alone keeps 1 bytes on pipeline rank 1, which may "
+                                 "keep 0"));
+  EXPECT_THAT(plan_schedule(of.stages, of.times, {of.memory.held, {1}}).error().message,
+              testing::HasSubstr("there are limits for 1 rank, and the stages are on 2"));
+  EXPECT_THAT(plan_schedule(of.stages, of.times, {}).error().message,
+              testing::HasSubstr("there are bytes for 0 microbatches times stages"));
+  pipeline_memory more = of.memory;
+  more.most = {1, 1};
+  more.held[2].for_weights = 5;
+  EXPECT_THAT(plan_schedule(of.stages, of.times, more).error().message,
+              testing::HasSubstr("keeps 1 bytes on stage 0 and 5 of them for weights"));
+}
+
+TEST(ZeroBubble, TakesItsPapersTimesWithinItsMemory)
+{
+  for (std::size_t ranks = 2; ranks <= 32; ++ranks) {
+    for (std::size_t const microbatches : {ranks, ranks + 1, 2 * ranks, 3 * ranks}) {
+      step const of = unit_step(ranks, microbatches, std::vector<std::uint64_t>(ranks, ranks));
+      ballast::compiled_schedule const schedule(of.stages, ballast::zero_bubble{}, microbatches);
+      std::vector<microbatch_id> order(microbatches);
+      for (std::size_t at = 0; at < microbatches; ++at) { order[at] = to_id<microbatch_id>(at); }
+      EXPECT_EQ(ballast::simulate(schedule, of.times, order).makespan,
+                static_cast<time_units>(3 * microbatches + ranks - 1));
+      EXPECT_TRUE(ballast::check_memory(schedule, order, of.memory));
+      // Where backwards are whole it is 1F1B.
+      stage_graph const whole = ballast::chain_of_stages(ranks, ranks);
+      EXPECT_EQ(ballast::zero_bubble{}(whole, microbatches),
+                ballast::one_forward_one_backward{}(whole, microbatches));
+    }
+  }
+}
+
+TEST(ZeroBubble, LetsWeightsPassesWait)
+{
+  auto const schedule = ballast::zero_bubble{}(split_chain(2, 2), 4).value();
+  std::array<std::string, 2> drawn;
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    for (auto const& task : schedule.ranks[rank]) {
+      drawn[rank] += "FIW"[static_cast<std::size_t>(task.pass)];
+      drawn[rank] += std::to_string(task.position);
+    }
+  }
+  EXPECT_EQ(drawn[0], "F0F1I0W0F2I1W1F3I2W2I3W3");
+  EXPECT_EQ(drawn[1], "F0I0F1I1W0F2I2W1F3I3W2W3");
+}
+
+TEST(CheckMemory, NamesRankTaskAndBytes)
+{
+  step const of = unit_step(2, 3, {});
+  ballast::compiled_schedule const schedule(of.stages, ballast::gpipe{}, 3);
+  std::vector<microbatch_id> const order{microbatch_id{0}, microbatch_id{1}, microbatch_id{2}};
+  auto const refused = ballast::check_memory(schedule, order, {of.memory.held, {3, 2}});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().position, 1);
+  EXPECT_THAT(refused.error().message,
+              testing::HasSubstr("pipeline rank 1 keeps 3 bytes from forward 2 on stage 1 on and "
+                                 "may keep 2"));
+}
+
+TEST(ActivationMemory, FreesInTwoParts)
+{
+  step of = unit_step(1, 2, {});
+  of.memory.held = {{10, 4}, {6, 6}};
+  ballast::compiled_schedule const schedule(of.stages, ballast::gpipe{}, 2);
+  std::vector<microbatch_id> const order{microbatch_id{0}, microbatch_id{1}};
+  auto const memory = ballast::activation_memory(
+      schedule, ballast::simulate(schedule, of.times, order), order, of.memory.held);
+  using level = ballast::rank_memory::level;
+  // F0 F1 I0 I1 W0 W1
+  EXPECT_EQ(memory[0].levels, (std::vector<level>{{0, 10}, {1, 16}, {3, 10}, {5, 6}, {6, 0}}));
+  EXPECT_EQ(memory[0].peak_bytes, 16);
+}
+
+TEST(WeightsPasses, AreKnownToOrderSearchAndItsBound)
+{
+  random_source random(13);
+  for (std::size_t draw = 0; draw < 10; ++draw) {
+    step const of = random_step(random, 3, 5);
+    ballast::compiled_schedule const schedule(of.stages, ballast::zero_bubble{}, 5);
+    std::vector<microbatch_id> order(5);
+    for (std::size_t at = 0; at < 5; ++at) { order[at] = to_id<microbatch_id>(at); }
+    time_units least = std::numeric_limits<time_units>::max();
+    auto tried = order;
+    do {
+      least = std::min(least, ballast::simulate(schedule, of.times, tried).makespan);
+    } while (std::next_permutation(tried.begin(), tried.end()));
+    auto const plan = ballast::order_microbatches(schedule, of.times, ballast::exact_order{});
+    EXPECT_EQ(plan.value().makespan, least);
+    ballast::workspace memory;
+    EXPECT_LE(ballast::order_lower_bound(schedule, of.times, memory), least);
+  }
+}
+
+TEST(WeightsPasses, AreRefusedWhereTheyCannotBe)
+{
+  std::vector<ballast::pipeline_stage> stages(1);
+  stages[0].backward = false;
+  stages[0].weights = true;
+  EXPECT_THAT(stage_graph::make(stages, {}).error().message,
+              testing::HasSubstr("stage 0 has a weights pass and no backward to split"));
+  ballast::pipeline_schedule schedule{
+      1, {{{0, ballast::stage_id{0}, pass::forward}, {0, ballast::stage_id{0}, pass::backward}}}};
+  EXPECT_THAT(ballast::compiled_schedule::make(split_chain(1, 1), schedule).error().message,
+              testing::HasSubstr("pipeline rank 0 never does weights pass 0 on stage 0"));
+  schedule.ranks[0].insert(schedule.ranks[0].begin(), {0, ballast::stage_id{0}, pass::weights});
+  EXPECT_THAT(ballast::compiled_schedule::make(split_chain(1, 1), schedule).error().message,
+              testing::HasSubstr("deadlocks"));
+  EXPECT_THAT(
+      ballast::compiled_schedule::make(ballast::chain_of_stages(1, 1), schedule).error().message,
+      testing::HasSubstr("whose backward is whole; leave it out"));
+}
+
+}  // namespace
