@@ -149,7 +149,9 @@ outcome train(C& comm, device_groups const& groups, Read const& read)
   phase judging{bags, forward_only.work, refine{}};
   judging.together = true;  // the answers to a question are compared on one GPU ...
   hybrid_phase const update{.groups = groups, .cost = trained, .together = true};   // ... and split
-  orchestrator step(comm, std::tuple{phase{bags, forward_only.work, refine{}, 4}},  // vision tower
+  ahead_carrier rows(comm);  // rows of the next phase travel while the present one computes
+  orchestrator step(comm, rows,
+                    std::tuple{phase{bags, forward_only.work, refine{}, 4}},  // vision tower
                     update,  // of the policy, all answers alike; then the passes
                     std::tuple{shared_plan{}, hybrid_phase{groups, forward_only}, judging,
                                hybrid_phase{groups, value_trained}});

@@ -475,7 +475,7 @@ class stage_memory {
         problem_.has_backward(module)
             ? divided_up(static_cast<uint128>(of_stage) * held, virtual_stages)
             : of_stage;
-    uint128 const all = kept + state(module, degree, layout.pp, layout.dp);
+    uint128 const all = kept + state(module, degree, layout);
     constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
     return all < most ? static_cast<std::uint64_t>(all) : most;
   }

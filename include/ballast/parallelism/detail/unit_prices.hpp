@@ -168,10 +168,10 @@ class unit_options {
     joined_unit const unit = this->unit(module, layout.pp, microbatches);
     unit_option made{.layout = layout, .gpus = layout.gpus()};
     prices_.times.limit_memory();
-    cost_units const whole =
-        gathers_of(job_, module, degree, layout)
-            .beside(prices_.times.of(module, job_.assigned[module], degree, parts).mean,
-                    layout.pp * unit.virtual_stages);
+    std::uint32_t const stages = layout.pp * job_.virtual_stages(module, layout.pp);
+    cost_units const computing =
+        prices_.times.of(module, job_.assigned[module], degree, parts).mean;
+    cost_units const whole = gathers_of(job_, module, degree, layout).beside(computing, stages);
     time_units const of_stage = whole == no_cost ? no_cost : shares.of(whole, shares.costliest());
     made.time.microbatch = saturating_sum(of_stage, sending(module, layout, microbatches));
     uint128 const once =
