@@ -329,6 +329,7 @@ class window_opener {
       });
     }
     window.lengths.resize(window.samples.size() * setup_.modules);
+    window.parts.reserve(window.samples.size());
     window.unreported = window.samples.size();
     window.made = window.taken = std::exchange(trained_, 0);
     window.ends_epoch = order_.at_end();

@@ -156,6 +156,10 @@ struct open_window {
   [[nodiscard]] result<void> keep_parts(window_sample& own, std::span<data_part const> given,
                                         std::uint64_t bytes, std::size_t modules)
   {
+    auto const row =
+        lengths.begin() + (&own - samples.data()) * static_cast<std::ptrdiff_t>(modules);
+    auto const row_end = row + static_cast<std::ptrdiff_t>(modules);
+    data_part const whole{0, std::accumulate(row, row_end, tokens{0}), bytes};
     std::uint64_t left = bytes;
     bool valid = true;
     for (auto const& [module, length, size] : given) {
@@ -169,15 +173,12 @@ struct open_window {
                   ", of lengths from 0 to ", longest_sample,
                   ", whose bytes are those of the payload");
     }
-    auto const row =
-        lengths.begin() + (&own - samples.data()) * static_cast<std::ptrdiff_t>(modules);
-    data_part const whole{
-        0, std::accumulate(row, row + static_cast<std::ptrdiff_t>(modules), tokens{0}), bytes};
     if (given.empty()) { given = {&whole, 1}; }
     if (own.parts == 0) {
       own.first_part = static_cast<std::uint32_t>(parts.size());
       own.parts = static_cast<std::uint32_t>(given.size());
-      parts.insert(parts.end(), given.begin(), given.end());
+      for (data_part const& each : given) { parts.push_back(each); }
+      return {};
     }
     auto const kept = parts_of(own);
     if (std::equal(given.begin(), given.end(), kept.begin(), kept.end())) { return {}; }
@@ -224,13 +225,14 @@ struct open_window {
     step.shares.clear();
     tickets.clear();
     std::span<std::uint32_t const> const all = of_step(made++);
+    step.parts.reserve(all.size());
+    step.part_begins.reserve(all.size() + 1);
     for (std::uint32_t const at : all) {
       if (samples[at].place == sample_place::left_out) { continue; }
       auto const own = std::span<tokens const>(lengths).subspan(at * modules, modules);
       step.samples.push_back(samples[at].sample);
       step.lengths.insert(step.lengths.end(), own.begin(), own.end());
-      auto const pieces = parts_of(samples[at]);
-      step.parts.insert(step.parts.end(), pieces.begin(), pieces.end());
+      for (data_part const& part : parts_of(samples[at])) { step.parts.push_back(part); }
       step.part_begins.push_back(step.parts.size());
       tickets.push_back(first_ticket + at);
     }
