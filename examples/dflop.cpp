@@ -301,7 +301,7 @@ bool train_three(C& comm)
   dflop_training::small_job const light(known_shape("siglip-so400m"), 729, 6'000'000'000);
   dflop_training::small_job const heavy(known_shape("internvit-6b"), 1024, 6'000'000'000);
   dflop_training::small_job const roomy(known_shape("siglip-so400m"), 729, 40'000'000'000, 1);
-  bool same = light.layout.modules != heavy.layout.modules;
+  bool same = are_told_apart(light, heavy, roomy);
   for (auto const* const each : {&light, &heavy, &roomy}) {
     same = train_on_layout(comm, *each) && same;
   }

@@ -473,7 +473,7 @@ bool train_three(C& comm)
   small_job const light(known_shape("siglip-so400m"), 729, 10'000'000'000);
   small_job const heavy(known_shape("internvit-6b"), 1024, 10'000'000'000);
   small_job const roomy(known_shape("siglip-so400m"), 729, 40'000'000'000, 1);
-  bool same = light.layout.modules != heavy.layout.modules;
+  bool same = are_told_apart(light, heavy, roomy);
   for (auto const* const job : {&light, &heavy, &roomy}) {
     if (to_index(comm.rank()) == 0) { std::printf("%s\n", text_of_units(*job).c_str()); }
     same = train_on_units(comm, *job, "as read", given_order{}) && same;

@@ -294,6 +294,19 @@ inline std::string text_of_units(unit_job const& job)
   return text + ", " + std::to_string(job.layout.microbatches) + " microbatches";
 }
 
+inline bool has_tensor_ranks(unit_job const& job)
+{
+  return std::ranges::any_of(job.layout.modules,
+                             [](module_layout const& each) { return each.tp > 1; });
+}
+
+/// Whether two profiles have units of their own with tensor ranks, and a third has none of them.
+inline bool are_told_apart(unit_job const& one, unit_job const& other, unit_job const& without)
+{
+  return one.layout.modules != other.layout.modules && has_tensor_ranks(one) &&
+         has_tensor_ranks(other) && !has_tensor_ranks(without);
+}
+
 /// Trains on a job's units: a rank of a thread or process that no unit has does nothing.
 /// train(comm) returns what was trained. Returns whether it is what one rank finds: to the bit
 /// where no module has tensor ranks, which add up parts of sums; else to 1e-11 of the largest.
@@ -310,9 +323,7 @@ bool is_one_rank(C& comm, unit_job const& job, std::size_t count, Train const& t
     }
     return job.train_alone(group, count);
   });
-  bool const is_split = std::ranges::any_of(job.layout.modules,
-                                            [](module_layout const& each) { return each.tp > 1; });
-  return is_split ? apart < 1e-11 : apart == 0;
+  return has_tensor_ranks(job) ? apart < 1e-11 : apart == 0;
 }
 
 }  // namespace unit_training
