@@ -95,7 +95,7 @@ struct order_columns {
                                                   std::span<std::uint32_t const> tasks,
                                                   workspace::frame& scratch)
 {
-  order_columns columns{scratch.take<std::uint32_t>(passes * times.stages)};
+  order_columns columns{scratch.take<std::uint32_t>(stage_passes * times.stages)};
   std::fill(columns.numbers.begin(), columns.numbers.end(), no_column);
   auto const firsts = scratch.take<pipeline_task>(columns.numbers.size());
   for (std::uint32_t const number : tasks) {
@@ -530,7 +530,7 @@ void run_program(simd_level level, order_program const& program, order_memory<T>
                                                  pipeline_times const& times,
                                                  workspace::frame& scratch)
 {
-  auto const longest = scratch.take<time_units>(passes * times.stages);
+  auto const longest = scratch.take<time_units>(stage_passes * times.stages);
   std::fill(longest.begin(), longest.end(), 0);
   constexpr time_units most = time_units{1} << 62;
   std::span<pipeline_task const> const tasks = schedule.tasks();

@@ -106,15 +106,15 @@ struct microbatch_kinds {
   microbatch_kinds(order_problem const& problem, workspace::frame& scratch)
       : of(scratch.take<std::size_t>(problem.schedule.microbatches())),
         before(scratch.take<std::size_t>(of.size())),
-        width(passes * problem.times.stages),
+        width(stage_passes * problem.times.stages),
         times(scratch.take<time_units>(of.size() * width))
   {
     stage_graph const& stages = problem.schedule.stages();
     for (std::size_t at = 0; at < problem.times.rows.size(); ++at) {
       pipeline_stage const& own = stages[to_id<stage_id>(at % problem.times.stages)];
-      times[passes * at] = problem.times.of(at, pass::forward);
-      times[passes * at + 1] = own.backward ? problem.times.of(at, pass::backward) : 0;
-      times[passes * at + 2] = own.weights ? problem.times.of(at, pass::weights) : 0;
+      times[stage_passes * at] = problem.times.of(at, pass::forward);
+      times[stage_passes * at + 1] = own.backward ? problem.times.of(at, pass::backward) : 0;
+      times[stage_passes * at + 2] = own.weights ? problem.times.of(at, pass::weights) : 0;
     }
     // The first times of two microbatches that differ, or the last ones where none do.
     auto const first_difference = [this](std::size_t a, std::size_t b) {

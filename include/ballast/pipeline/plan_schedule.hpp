@@ -395,7 +395,7 @@ class sequence_search {
   [[nodiscard]] bool are_of_one(std::uint32_t a, std::uint32_t b) const
   {
     return step_.microbatch(a) == step_.microbatch(b) &&
-           step_.column(a) / passes == step_.column(b) / passes;
+           step_.column(a) / stage_passes == step_.column(b) / stage_passes;
   }
 
   bool move_task(task_sequences& sequences, bool critical, time_units most)
@@ -444,7 +444,7 @@ class sequence_search {
     b += b >= a ? 1 : 0;
     std::uint64_t const kind = random_.below(4);
     std::size_t const one = static_cast<std::size_t>(random_.below(sequences.size()));
-    auto const first = static_cast<std::size_t>(kind >= 2 ? random_.below(passes) : 0);
+    auto const first = static_cast<std::size_t>(kind >= 2 ? random_.below(stage_passes) : 0);
     bool const everywhere = kind == 0 || (kind == 3 && random_.below(2) == 0);
     auto const relabel = [&] {
       for (std::size_t rank = 0; rank < sequences.size(); ++rank) {
@@ -452,7 +452,7 @@ class sequence_search {
         for (std::uint32_t& task : sequences[rank]) {
           std::uint32_t const column = step_.column(task);
           std::uint32_t const microbatch = step_.microbatch(task);
-          if (column % passes < first || (microbatch != a && microbatch != b)) { continue; }
+          if (column % stage_passes < first || (microbatch != a && microbatch != b)) { continue; }
           task = step_.number(column, microbatch == a ? b : a);
         }
       }
@@ -528,6 +528,38 @@ struct schedule_effort {
 
 namespace detail {
 
+/// The best of some orders under a rule: the given one, shortest first, longest first, and long ones
+/// in the middle or at both ends.
+[[nodiscard]] inline std::vector<std::uint32_t> best_of_sorted(sequence_search& search,
+                                                               open_step const& step,
+                                                               std::vector<std::uint32_t> order,
+                                                               greedy_rule const& rule)
+{
+  std::vector<time_units> total(order.size());
+  for (std::uint32_t task = 0; task < step.numbers(); ++task) {
+    total[step.microbatch(task)] += step.duration(task);
+  }
+  std::vector<std::uint32_t> rising = order;
+  std::sort(rising.begin(), rising.end(),
+            [&](std::uint32_t a, std::uint32_t b) { return precedes(total[a], total[b], a, b); });
+  std::vector<std::uint32_t> middle(order.size());
+  for (std::size_t at = 0; at < order.size(); ++at) {
+    middle[at % 2 == 0 ? at / 2 : order.size() - 1 - at / 2] = rising[at];
+  }
+  std::vector<std::uint32_t> ends = middle;
+  std::rotate(ends.begin(), ends.begin() + static_cast<std::ptrdiff_t>(ends.size() / 2),
+              ends.end());
+  std::vector<std::uint32_t> const falling(rising.rbegin(), rising.rend());
+  time_units least = search.decode(span_of(order), rule);
+  for (auto const& other : {rising, falling, middle, ends}) {
+    time_units const makespan = search.decode(span_of(other), rule);
+    if (makespan >= least) { continue; }
+    least = makespan;
+    order = other;
+  }
+  return order;
+}
+
 inline void search_schedule(sequence_search& search, open_step const& step, std::uint64_t steps)
 {
   std::size_t const ranks = step.ranks();
@@ -550,8 +582,8 @@ inline void search_schedule(sequence_search& search, open_step const& step, std:
   }
   // The first rule is the best on most steps of unequal microbatches.
   std::uint64_t const of_phase = 1600 * step.tasks();
-  std::vector<std::uint32_t> found = order;
-  search.improve_order(found, rules[0], std::min(steps / 2, 4 * of_phase));
+  std::vector<std::uint32_t> found = best_of_sorted(search, step, order, rules[0]);
+  search.improve_order(found, rules[0], std::min(steps - steps / 4, 4 * of_phase));
   std::array<time_units, 3> makespans{};
   for (std::size_t at = 0; at < rules.size(); ++at) {
     makespans[at] = search.decode(span_of(found), rules[at]);
@@ -639,7 +671,7 @@ inline void write_plan(schedule_plan& plan, open_step const& step, task_sequence
     written.reserve(tasks.size());
     for (std::uint32_t const task : tasks) {
       std::size_t const column = step.column(task);
-      std::size_t const stage = column / passes;
+      std::size_t const stage = column / stage_passes;
       pass const direction = open_step::pass_of(column);
       written.push_back({position_of[step.microbatch(task)], to_id<stage_id>(stage), direction});
       bool const is_last = step.stages()[to_id<stage_id>(stage)].weights

@@ -37,12 +37,12 @@ struct pipeline_schedule {
 
 namespace detail {
 
-inline constexpr std::size_t passes = 3;
+inline constexpr std::size_t stage_passes = 3;
 
 /// A column is a pass on a stage.
 [[nodiscard]] inline std::size_t column_of(stage_id stage, pass direction) noexcept
 {
-  return passes * to_index(stage) + static_cast<std::size_t>(direction);
+  return stage_passes * to_index(stage) + static_cast<std::size_t>(direction);
 }
 
 [[nodiscard]] inline std::size_t column_of(pipeline_task const& task) noexcept
@@ -63,7 +63,7 @@ inline constexpr std::size_t passes = 3;
                                                      std::size_t microbatches)
 {
   constexpr std::size_t most_tasks = std::size_t{1} << 31;
-  if (microbatches < most_tasks / passes / stages.stages()) { return {}; }
+  if (microbatches < most_tasks / stage_passes / stages.stages()) { return {}; }
   return fail(error_code::out_of_range, 0, "a schedule of ", counted(microbatches, "microbatch"),
               " on ", counted(stages.stages(), "stage"),
               " has 2^31 tasks or more; use fewer microbatches");
@@ -126,7 +126,8 @@ struct task_list {
 
 [[nodiscard]] inline std::string text_of(pipeline_task const& task)
 {
-  constexpr std::array<std::string_view, passes> names{"forward ", "backward ", "weights pass "};
+  constexpr std::array<std::string_view, stage_passes> names{"forward ", "backward ",
+                                                             "weights pass "};
   return concat(names[static_cast<std::size_t>(task.pass)], task.position, " on stage ",
                 to_index(task.stage));
 }
@@ -177,7 +178,7 @@ inline void find_needs(task_list& list, stage_graph const& stages)
   }
   task_list list;
   list.microbatches = schedule.microbatches;
-  list.at.assign(passes * stages.stages() * list.microbatches, no_task);
+  list.at.assign(stage_passes * stages.stages() * list.microbatches, no_task);
   for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
     list.first_of_rank.push_back(list.tasks.size());
     for (pipeline_task const& task : schedule.ranks[rank]) {

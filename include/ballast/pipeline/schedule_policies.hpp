@@ -337,7 +337,7 @@ struct zero_bubble {
     std::size_t ahead = 0;
     while (ahead < tasks.size() && is(ahead, pass::forward)) { ++ahead; }
     std::size_t const room = ahead + behind;
-    std::size_t forwards_left = tasks.size() / detail::passes - ahead;
+    std::size_t forwards_left = tasks.size() / detail::stage_passes - ahead;
     std::size_t kept = ahead;
     std::vector<pipeline_task> moved(tasks.begin(),
                                      tasks.begin() + static_cast<std::ptrdiff_t>(ahead));

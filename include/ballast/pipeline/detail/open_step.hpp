@@ -26,7 +26,7 @@ class open_step {
   open_step(stage_graph const& stages, pipeline_times const& times, pipeline_memory const& memory)
       : stages_(stages), microbatches_(static_cast<std::uint32_t>(times.microbatches()))
   {
-    std::size_t const columns = passes * stages.stages();
+    std::size_t const columns = stage_passes * stages.stages();
     rank_of_.resize(columns);
     for (std::uint32_t task = 0; task < columns * microbatches_; ++task) {
       column_.push_back(task / microbatches_);
@@ -75,11 +75,11 @@ class open_step {
   }
   [[nodiscard]] static pass pass_of(std::size_t column)
   {
-    return static_cast<pass>(column % passes);
+    return static_cast<pass>(column % stage_passes);
   }
   [[nodiscard]] bool exists(std::size_t column) const
   {
-    return has_pass(stages_[to_id<stage_id>(column / passes)], pass_of(column));
+    return has_pass(stages_[to_id<stage_id>(column / stage_passes)], pass_of(column));
   }
   [[nodiscard]] std::size_t rank_of(std::size_t column) const { return rank_of_[column]; }
   [[nodiscard]] time_units duration(std::uint32_t task) const { return duration_[task]; }
@@ -307,10 +307,10 @@ class greedy_ranks {
     }
     for (std::size_t column = 0; column < step.columns(); ++column) {
       bool const is_last = step.exists(column) && open_step::pass_of(column) != pass::forward &&
-                           step.stages()[to_id<stage_id>(column / passes)].has_forward() &&
-                           (column % passes + 1 == passes || !step.exists(column + 1));
+                           step.stages()[to_id<stage_id>(column / stage_passes)].has_forward() &&
+                           (column % stage_passes + 1 == stage_passes || !step.exists(column + 1));
       is_last_.push_back(is_last);
-      pipeline_stage const& own = step.stages()[to_id<stage_id>(column / passes)];
+      pipeline_stage const& own = step.stages()[to_id<stage_id>(column / stage_passes)];
       keeps_.push_back(own.backward && own.part != model_part::transfer);
     }
     for (std::uint32_t task = 0; task < step.numbers(); ++task) {
@@ -384,7 +384,7 @@ class greedy_ranks {
   {
     std::uint32_t const done = next_forward_[own.stage];
     if (done == order_.size()) { return no_task; }
-    std::uint32_t const task = step_.number(passes * own.stage, order_[done]);
+    std::uint32_t const task = step_.number(stage_passes * own.stage, order_[done]);
     if (unmet_[task] > 0 || of.kept + step_.takes(task) > step_.most(rank)) { return no_task; }
     bool const has_room = !own.keeps || rule_->room.empty() || of.on_their_way < rule_->room[rank];
     return has_room ? task : no_task;
@@ -433,7 +433,7 @@ class greedy_ranks {
     of.kept += step_.change(task);
     pass const direction = open_step::pass_of(column);
     if (direction == pass::forward) {
-      ++next_forward_[column / passes];
+      ++next_forward_[column / stage_passes];
       of.on_their_way += keeps_[column];
     } else if (direction == pass::backward) {
       of.backwards.erase(std::find(of.backwards.begin(), of.backwards.end(), task));

@@ -38,10 +38,10 @@ class step_view {
             workspace::frame& scratch)
       : schedule_(schedule),
         microbatches_(times.microbatches()),
-        times_(scratch.take<time_units>(passes * times.rows.size())),
-        most_(scratch.take<time_units>(passes * (times.rows.size() + times.stages))),
-        before_(scratch.take<time_units>(passes * times.rows.size())),
-        after_(scratch.take<time_units>(passes * times.rows.size())),
+        times_(scratch.take<time_units>(stage_passes * times.rows.size())),
+        most_(scratch.take<time_units>(stage_passes * (times.rows.size() + times.stages))),
+        before_(scratch.take<time_units>(stage_passes * times.rows.size())),
+        after_(scratch.take<time_units>(stage_passes * times.rows.size())),
         between_(scratch.take<time_units>(times.rows.size())),
         heads_(scratch.take<time_units>(schedule.tasks().size())),
         tails_(scratch.take<time_units>(schedule.tasks().size()))
@@ -104,7 +104,8 @@ class step_view {
   [[nodiscard]] time_units longest_path_of(std::size_t microbatch) const
   {
     time_units longest = 0;
-    for (std::size_t column = 0; column < passes * stages().stages(); column += passes) {
+    for (std::size_t column = 0; column < stage_passes * stages().stages();
+         column += stage_passes) {
       longest = std::max(longest, before(column)[microbatch] + (*this)[column][microbatch] +
                                       after(column)[microbatch]);
     }
@@ -162,7 +163,7 @@ class step_view {
         }
       }
     }
-    for (std::size_t column = 0; column < passes * times.stages; ++column) {
+    for (std::size_t column = 0; column < stage_passes * times.stages; ++column) {
       std::span<time_units> const sums =
           most_.subspan(column * (microbatches_ + 1), microbatches_ + 1);
       sums[0] = 0;
@@ -229,10 +230,12 @@ class step_view {
     std::span<pipeline_task const> const tasks = schedule_.tasks();
     std::span<run> const runs = scratch.take<run>(2 * stages().ranks());
     std::span<std::uint32_t> const counts =
-        scratch.take<std::uint32_t>(2 * passes * stages().stages());
+        scratch.take<std::uint32_t>(2 * stage_passes * stages().stages());
     // By column: the shortest of all microbatches' paths.
-    std::span<time_units> const least_before = scratch.take<time_units>(passes * stages().stages());
-    std::span<time_units> const least_after = scratch.take<time_units>(passes * stages().stages());
+    std::span<time_units> const least_before =
+        scratch.take<time_units>(stage_passes * stages().stages());
+    std::span<time_units> const least_after =
+        scratch.take<time_units>(stage_passes * stages().stages());
     auto const shortest = [](std::span<time_units const> paths) {
       return *std::min_element(paths.begin(), paths.end());
     };
@@ -395,7 +398,7 @@ class rank_view {
  private:
   void list_tasks(std::span<stage_id const> stages, workspace::frame& scratch)
   {
-    columns_ = scratch.take<std::size_t>(passes * stages.size());
+    columns_ = scratch.take<std::size_t>(stage_passes * stages.size());
     std::size_t kinds = 0;
     for (stage_id const stage : stages) {
       pipeline_stage const& own = step_.stages()[stage];
