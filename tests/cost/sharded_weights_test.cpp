@@ -59,8 +59,8 @@ TEST(ShardedWeights, TakeAndHoldWhatFrozenOnesDo)
 
 // A rank that computes one layer after the other while its link gathers the next one, and scatters
 // the gradients of the one before: which begins when, task by task.
-time_units simulated(int layers, time_units forward, time_units backward, time_units gather,
-                     time_units scatter)
+time_units simulated(int layers, time_units forward_time, time_units backward_time,
+                     time_units gather, time_units scatter)
 {
   time_units link = 0;      // when it is free
   time_units computed = 0;  // when the layer before is done
@@ -68,7 +68,7 @@ time_units simulated(int layers, time_units forward, time_units backward, time_u
   for (int layer = 0; layer < layers; ++layer) {
     link = std::max(link, issued) + gather;
     issued = std::max(computed, link);
-    computed = issued + forward;
+    computed = issued + forward_time;
   }
   issued = computed;
   time_units to_scatter = -1;  // when the gradients of the layer before are there
@@ -77,7 +77,7 @@ time_units simulated(int layers, time_units forward, time_units backward, time_u
     time_units const gathered = link;
     if (to_scatter >= 0) { link = std::max(link, to_scatter) + scatter; }
     issued = std::max(computed, gathered);
-    computed = issued + backward;
+    computed = issued + backward_time;
     to_scatter = computed;
   }
   return std::max(link, to_scatter) + scatter;
@@ -92,8 +92,8 @@ TEST(ShardedWeights, TakeWhatTheirGathersTakeTaskByTask)  // Ensures (1) (2)
   int const trials = ballast_test::trials_of(2000);
   for (int trial = 0; trial < trials; ++trial) {
     auto const layers = static_cast<std::uint32_t>(random.between(1, 12));
-    time_units const forward = random.between(0, 1000);
-    time_units const backward = random.between(0, 2000);
+    time_units const forward_time = random.between(0, 1000);
+    time_units const backward_time = random.between(0, 2000);
     auto const gather = static_cast<std::uint64_t>(random.between(1, 1500));
     auto const scatter = static_cast<std::uint64_t>(random.between(1, 1500));
     sharded_weights const weights{.layers = layers,
@@ -101,12 +101,12 @@ TEST(ShardedWeights, TakeWhatTheirGathersTakeTaskByTask)  // Ensures (1) (2)
                                   .weight_bytes = 2 * gather * layers,
                                   .gradient_bytes = 2 * scatter * layers,
                                   .bytes_per_second = 1'000'000'000'000};
-    time_units const priced = weights.microbatch(layers * forward, layers * backward);
+    time_units const priced = weights.microbatch(layers * forward_time, layers * backward_time);
     time_units const expected =
-        simulated(static_cast<int>(layers), forward, backward, static_cast<time_units>(gather),
-                  static_cast<time_units>(scatter));
+        simulated(static_cast<int>(layers), forward_time, backward_time,
+                  static_cast<time_units>(gather), static_cast<time_units>(scatter));
     EXPECT_GE(priced, expected);
-    EXPECT_LE(priced, expected + backward);
+    EXPECT_LE(priced, expected + backward_time);
     exact += priced == expected ? 1 : 0;
   }
   EXPECT_GT(exact, trials / 4);
@@ -123,15 +123,15 @@ TEST(ShardedWeights, TakeNoLongerForLess)  // Ensures (1)
         .weight_bytes = static_cast<std::uint64_t>(random.between(0, 1'000'000)),
         .gradient_bytes = static_cast<std::uint64_t>(random.between(0, 1'000'000)),
         .bytes_per_second = 1'000'000'000'000};
-    time_units const forward = random.between(0, 1'000'000);
-    time_units const backward = random.between(0, 1'000'000);
+    time_units const forward_time = random.between(0, 1'000'000);
+    time_units const backward_time = random.between(0, 1'000'000);
     auto const stages = static_cast<std::uint32_t>(random.between(1, layers));
-    time_units const priced = weights.microbatch(forward, backward, stages);
+    time_units const priced = weights.microbatch(forward_time, backward_time, stages);
     time_units const passed = 2 * weights.gathering() + weights.scattering();
-    EXPECT_GE(priced, std::max(forward + backward, passed));
-    EXPECT_LE(priced, forward + backward + passed);
-    EXPECT_GE(weights.microbatch(forward + 1, backward, stages), priced);
-    EXPECT_GE(weights.microbatch(forward, backward + 1, stages), priced);
+    EXPECT_GE(priced, std::max(forward_time + backward_time, passed));
+    EXPECT_LE(priced, forward_time + backward_time + passed);
+    EXPECT_GE(weights.microbatch(forward_time + 1, backward_time, stages), priced);
+    EXPECT_GE(weights.microbatch(forward_time, backward_time + 1, stages), priced);
   }
 }
 
