@@ -234,14 +234,14 @@ TEST(DistTrainOrchestration, IsFasterWhereModulesAreFrozen)  // Figures 18 and 1
     for (frozen_setting const& each : settings) {
       std::printf("| %s |", each.name);
       for (published_model const& model : published_models) {
-        auto const frozen = [&](std::uint32_t batch, ballast::orchestrate_options const& options) {
+        auto const frozen = [&](std::uint32_t batch, ballast::layout_limits const& limits) {
           disttrain_job job({.llm = model.llm, .images = images, .latent = model.latent}, 96,
                             batch);
           for (std::size_t module = 0; module < 3; ++module) {
             job.roles[module].is_trained = module == each.trained;
             job.roles[module].is_input_trained = module > 0;
           }
-          return measure(job, options);
+          return measure(job, limits);
         };
         auto const best = frozen(model.small_batch, {});
         auto const megatron = frozen(model.small_megatron_batch, megatron_of(model));
