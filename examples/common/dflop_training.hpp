@@ -17,7 +17,7 @@ namespace dflop_training {
 using namespace ballast;
 using namespace unit_training;
 
-inline constexpr std::size_t steps = 10;
+inline constexpr std::size_t steps = 8;
 inline constexpr tokens slow = 9 * tokens_of_row;  // samples above take the LLM twice as long
 
 struct small_job : unit_job {

@@ -197,7 +197,7 @@ class rank_model {
       for (std::size_t sample = 0; sample < samples; ++sample) {
         auto const found = by_sample_.find({layer, sample});
         if (found == by_sample_.end()) { continue; }
-        std::ranges::copy(found->second.flat(), all.begin() + std::ptrdiff_t(sample * count));
+        std::ranges::copy(found->second.flat(), std::span(all).subspan(sample * count).begin());
       }
       all = block::sum_over_ranks(replicas, all);  // of one sample only one has any
       gradients[layer].assign(count, 0);
