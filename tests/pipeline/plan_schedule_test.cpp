@@ -376,6 +376,17 @@ TEST(PlanSchedule, DependsOnItsArgumentsOnly)
   EXPECT_EQ(plan_schedule(of.stages, pipeline_times(0, 3), {}).value().makespan, 0);
 }
 
+TEST(PlanSchedule, IsOneCall)
+{
+  auto const [stages, times, memory] = unit_step(2, 3, {2, 2});
+  // [plan_schedule]
+  auto const plan = ballast::plan_schedule(stages, times, memory).value();
+  auto const compiled = ballast::compiled_schedule::make(stages, plan.schedule);
+  auto const timeline = ballast::simulate(compiled.value(), times, plan.order);
+  // [plan_schedule]
+  EXPECT_EQ(timeline.makespan, plan.makespan);
+}
+
 TEST(PlanSchedule, RefusesWhatCannotBePlanned)
 {
   step const of = unit_step(2, 3, {1, 0});
