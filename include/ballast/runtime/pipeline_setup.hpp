@@ -31,16 +31,16 @@ namespace detail {
   digest all;
   stage_graph const& stages = schedule.stages();
   for (std::size_t stage = 0; stage < stages.stages(); ++stage) {
-    pipeline_stage const& of = stages[to_id<stage_id>(stage)];
-    all.add(std::uint64_t{to_index(of.rank)} << 2U | (of.weights ? 2U : 0U) |
-            (of.backward ? 1U : 0U));
+    pipeline_stage const& own = stages[to_id<stage_id>(stage)];
+    all.add(std::uint64_t{to_index(own.rank)} << 1U | (own.backward ? 1U : 0U));
   }
   for (stage_link const& link : stages.links()) {
     all.add(std::uint64_t{to_index(link.from)} << 32U | to_index(link.to));
   }
   for (pipeline_task const& task : schedule.tasks()) {
-    all.add(std::uint64_t{task.position} << 32U | to_index(task.stage) << 2U |
-            static_cast<std::uint64_t>(task.pass));
+    all.add(std::uint64_t{task.position} << 32U | to_index(task.stage) << 1U |
+            (task.pass == pass::forward ? 0U : 1U) |
+            (task.pass == pass::weights ? std::uint64_t{1} << 31U : 0U));
   }
   return all.value();
 }
