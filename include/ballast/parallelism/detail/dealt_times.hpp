@@ -228,22 +228,23 @@ class dealt_times {
       time_units* const sums = made.sums.data() + batch * of_microbatch;
       time_units all = 0;
       for (std::size_t first = 0; first < cells; first += of_microbatch) {
-        time_units longest = 0;
         for (std::size_t each = 0; each < of_microbatch; ++each) {
           time_units& time = whole[first + each];
           if (sizes_[first + each] > 0) {
             time = saturating_sum(time, packed_time(module, degree, sizes_[first + each]));
           }
-          time = gathers.beside(time, cut.sharded_stages);
+        }
+        if (layout.is_sharded) {  // replicas wait for each other in each layer
+          time_units* const own = whole + first;
+          time_units const longest = *std::max_element(own, own + of_microbatch);
+          std::fill(own, own + of_microbatch, gathers.beside(longest, cut.sharded_stages));
+        }
+        for (std::size_t each = 0; each < of_microbatch; ++each) {
+          time_units& time = whole[first + each];
           if (time > stage_graph::longest_time) {
             made.is_too_long = true;
             time = 0;
           }
-          longest = std::max(longest, time);
-        }
-        for (std::size_t each = 0; each < of_microbatch; ++each) {
-          time_units& time = whole[first + each];
-          if (layout.is_sharded) { time = longest; }  // replicas wait for each other in each layer
           all = saturating_sum(all, time);
           sums[each] = saturating_sum(sums[each], time);
         }
