@@ -1,7 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ballast/pipeline/plan_schedule.hpp>  // first: proves it is self-contained
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <ballast/pipeline.hpp>
+#include <ballast/pipeline/evaluate_orders.hpp>
+#include <ballast/pipeline/local_search.hpp>
+#include <ballast/pipeline/order_lower_bound.hpp>
+#include <ballast/pipeline/order_microbatches.hpp>
+#include <ballast/pipeline/order_policies.hpp>
+#include <ballast/pipeline/order_search.hpp>
+#include <ballast/pipeline/schedule_policies.hpp>
+#include <ballast/pipeline/simulate.hpp>
 
 #include <algorithm>
 #include <array>

@@ -161,7 +161,7 @@ class layout_review {
       auto const& [degree, own] = chosen[module];
       longest = std::max(
           longest,
-          detail::sending_time(job.kind(module), memory.state(module, degree, own.pp, own.dp), 1));
+          detail::sending_time(job.kind(module), memory.state(module, degree, own), 1));
     }
     return saturating_sum(settings_.restart, longest);
   }
