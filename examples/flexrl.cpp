@@ -318,7 +318,7 @@ bool compare(training const& eight, training const& one, rollouts::source const&
     for (std::size_t each = 0; each < eight.all.questions[step].size(); ++each) {
       group_id const owner = eight.all.plans[step].owner.at(each);
       auto const known = first.emplace(eight.all.questions[step][each], owner).first;
-      apart += known->second == owner ? 0 : 1;
+      apart += known->second == owner ? 0U : 1U;
     }
     questions += first.size();
   }

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace {
+namespace plan_schedule_bench {
 
 using ballast::time_units;
 
@@ -135,4 +135,4 @@ bool const added = [] {
   return true;
 }();
 
-}  // namespace
+}  // namespace plan_schedule_bench

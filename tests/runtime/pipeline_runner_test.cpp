@@ -149,6 +149,115 @@ TEST(PipelineRunner, TakesABackwardInTwoParts)
   EXPECT_EQ(all.found, alone.found);
 }
 
+/// Backwards in two parts, whose second one finds the rows and the gradients of the first.
+struct delayed_weights : two_parts {
+  using two_parts::two_parts;
+  void note(ballast::pass direction, ballast::stage_id of, microbatch_id microbatch)
+  {
+    done.emplace_back(direction, to_index(of), to_index(microbatch));
+  }
+  double forward(ballast::forward_call const& call)
+  {
+    note(ballast::pass::forward, call.stage, call.microbatch);
+    ++held;
+    most_held = std::max(most_held, held);
+    return two_parts::forward(call);
+  }
+  void backward_inputs(ballast::backward_call const& call)
+  {
+    note(ballast::pass::backward, call.stage, call.microbatch);
+    kept[{to_index(call.stage), to_index(call.microbatch)}] = rows_of(call);
+    two_parts::backward_inputs(call);
+  }
+  void backward_weights(ballast::backward_call const& call)
+  {
+    note(ballast::pass::weights, call.stage, call.microbatch);
+    EXPECT_EQ(rows_of(call), (kept.at({to_index(call.stage), to_index(call.microbatch)})));
+    --held;
+    two_parts::backward_weights(call);
+  }
+  static std::vector<double> rows_of(ballast::backward_call const& call)
+  {
+    std::vector<double> all;
+    for (std::size_t link = 0; link < call.inputs.size(); ++link) {
+      all.insert(all.end(), call.input<double>(link).begin(), call.input<double>(link).end());
+    }
+    for (std::size_t link = 0; link < call.output_gradients.size(); ++link) {
+      auto const rows = call.output_gradient<double>(link);
+      all.insert(all.end(), rows.begin(), rows.end());
+    }
+    return all;
+  }
+  std::vector<std::tuple<ballast::pass, std::size_t, std::size_t>> done;
+  std::map<std::pair<std::size_t, std::size_t>, std::vector<double>> kept;
+  std::size_t held = 0;
+  std::size_t most_held = 0;
+};
+
+TEST(PipelineRunner, CarriesOutWeightsPassesWhereTheScheduleHasThem)
+{
+  constexpr std::size_t ranks = 4;
+  constexpr std::size_t microbatches = 9;
+  auto const whole = ballast::chain_of_stages(ranks, ranks);
+  std::vector<ballast::pipeline_stage> stages;
+  for (std::uint32_t stage = 0; stage < ranks; ++stage) {
+    stages.push_back(whole[ballast::stage_id{stage}]);
+    stages.back().weights = true;
+  }
+  auto const split =
+      ballast::stage_graph::make(stages, {whole.links().begin(), whole.links().end()}).value();
+  ballast::random_source random(63);
+  ballast::pipeline_times times(microbatches, ranks, [&](auto, auto) {
+    return ballast::stage_time{random.between(1, 9), random.between(1, 9)};
+  });
+  times.weights.assign(times.rows.size(), 4);
+  ballast::pipeline_memory const memory{std::vector(times.rows.size(), ballast::held_bytes{1, 1}),
+                                        std::vector<std::uint64_t>(ranks, 5)};
+  auto const planned = ballast::plan_schedule(split, times, memory).value();
+
+  for (bool const by_rule : {true, false}) {
+    auto job = toy::chain_job(ranks, microbatches);
+    job.setup.schedule =
+        by_rule
+            ? ballast::compiled_schedule::make(split, ballast::zero_bubble{}, microbatches).value()
+            : ballast::compiled_schedule::make(split, planned.schedule).value();
+    if (!by_rule) { job.order = planned.order; }
+    toy::result_of_one_rank const alone(job);
+    found_together all;
+    ballast::run_ranks(ranks, [&](thread_communicator& comm) {
+      auto runner = runner_of(job, comm.rank());
+      delayed_weights stage(job, comm.rank());
+      ballast::or_throw(runner.run(comm, job.order, stage));
+      auto const& schedule = job.setup.schedule;
+      std::vector<std::tuple<ballast::pass, std::size_t, std::size_t>> expected;
+      for (std::uint32_t const task : schedule.tasks_on(
+               ballast::pipeline_rank{static_cast<std::uint32_t>(to_index(comm.rank()))})) {
+        auto const& each = schedule.tasks()[task];
+        expected.emplace_back(each.pass, to_index(each.stage), to_index(job.order[each.position]));
+      }
+      EXPECT_EQ(stage.done, expected);
+      EXPECT_LE(stage.most_held, by_rule ? ranks : 5);
+      EXPECT_EQ(runner.measured().size(), expected.size());
+      all.add(stage.found, runner.loss());
+      // An evaluation has forwards only, on the runner that trains.
+      ballast::or_throw(runner.evaluate(comm, job.order, stage));
+      EXPECT_EQ(runner.loss(), alone.loss);
+    });
+    EXPECT_EQ(all.found, alone.found);
+    for (double const loss : all.losses) { EXPECT_EQ(loss, alone.loss); }
+
+    // A stage whose backward is one call cannot be asked for its second part.
+    ballast::run_ranks(ranks, [&](thread_communicator& comm) {
+      auto runner = runner_of(job, comm.rank());
+      toy::stage stage(job, comm.rank());
+      auto const refused = runner.run(comm, job.order, stage);
+      ASSERT_FALSE(refused);
+      EXPECT_THAT(refused.error().message,
+                  HasSubstr("give it backward_inputs and backward_weights"));
+    });
+  }
+}
+
 TEST(PipelineRunner, TellsAllRanksWhichStageThrew)  // Errors: failed
 {
   auto const job = toy::chain_job(3, 3);

@@ -172,7 +172,8 @@ concept split_backward_stage = requires(S& stage, backward_call const& call) {
 }  // namespace detail
 
 /// A stage that can be trained. Its backward may be in two parts: backward_inputs, which gives the
-/// gradients of its inputs, and they leave at once, and backward_weights.
+/// gradients of its inputs, and they leave at once, and backward_weights, which comes right behind it
+/// or, where the schedule has a weights pass for it, then. It has to be in two parts there.
 template <class S>
 concept trained_stage =
     forward_stage<S> && (detail::split_backward_stage<S> ||
@@ -246,7 +247,7 @@ class pipeline_runner {
     requires point_to_point<C>
   [[nodiscard]] result<void> run(C& comm, std::span<microbatch_id const> order, Stage&& stage)
   {
-    return step<true>(comm, order, stage);
+    return step<true>(comm, order, stage, detail::split_backward_stage<Stage>);
   }
 
   /// Only forward, on the microbatches of the order, which may be fewer than the schedule's.
@@ -254,7 +255,7 @@ class pipeline_runner {
     requires point_to_point<C>
   [[nodiscard]] result<void> evaluate(C& comm, std::span<microbatch_id const> order, Stage&& stage)
   {
-    return step<false>(comm, order, stage);
+    return step<false>(comm, order, stage, true);
   }
 
   /// What the forwards of the last step returned, added up in the order of microbatches, stages and
@@ -295,8 +296,16 @@ class pipeline_runner {
   [[nodiscard]] std::size_t positions() const { return job_.schedule().microbatches(); }
 
   template <class C>
-  [[nodiscard]] result<void> check(C const& comm, std::span<microbatch_id const> order, bool trains)
+  [[nodiscard]] result<void> check(C const& comm, std::span<microbatch_id const> order, bool trains,
+                                   bool is_split)
   {
+    for (stage_id const stage : job_.stages().stages_on(job_.own_rank())) {
+      if (is_split || !job_.stages()[stage].weights) { continue; }
+      return fail(error_code::infeasible, to_index(stage),
+                  "the schedule has a weights pass for stage ", stage, ", and the stage of rank ",
+                  comm.rank(),
+                  " has its backward in one part; give it backward_inputs and backward_weights");
+    }
     if (comm.size() != job_.grid().ranks() || comm.rank() != job_.self()) {
       return fail(error_code::infeasible, to_index(comm.rank()), "the runner was made for rank ",
                   job_.self(), " of a grid of ", job_.grid().ranks(),
@@ -324,9 +333,10 @@ class pipeline_runner {
   }
 
   template <bool Trains, class C, class Stage>
-  [[nodiscard]] result<void> step(C& comm, std::span<microbatch_id const> order, Stage& stage)
+  [[nodiscard]] result<void> step(C& comm, std::span<microbatch_id const> order, Stage& stage,
+                                  bool is_split)
   {
-    auto sound = check(comm, order, Trains);
+    auto sound = check(comm, order, Trains, is_split);
     digest word;
     word.add(job_.word()).add(routes_.word()).add(Trains ? 1U : 0U).add(order);
     word.add(sound ? 0 : 1 + std::uint64_t{to_index(comm.rank())});  // so that the others learn
@@ -371,6 +381,13 @@ class pipeline_runner {
                                      std::span<microbatch_id const> order, Stage& stage)
   {
     pipeline_task const task = job_.schedule().tasks()[tasks_[number]];
+    if (task.pass == pass::weights) {
+      make_room(task, order[task.position]);
+      std::int64_t const begun = now();
+      compute_weights(task, order[task.position], stage);
+      measured_.push_back({tasks_[number], order[task.position], begun, now()});
+      return {};
+    }
     bool const forward = task.pass == pass::forward;
     typename Traffic::occasion at{number, 0, order[task.position], forward};
     if (auto done = bring(traffic, task, at); !done) { return done; }
@@ -395,12 +412,12 @@ class pipeline_runner {
       if (auto done = carry(traffic, task, at); !done) { return done; }
       if (!keeps) { drop_inputs(task); }
     } else if constexpr (Trains) {
-      backward_call call{at.microbatch,
-                         task.stage,
-                         chunk,
-                         detail::span_of(input_rows_),
-                         detail::span_of(gradient_rows_),
-                         detail::span_of(made_rows_)};
+      backward_call const call{at.microbatch,
+                               task.stage,
+                               chunk,
+                               detail::span_of(input_rows_),
+                               detail::span_of(gradient_rows_),
+                               detail::span_of(made_rows_)};
       guarded(task, at.microbatch, [&] {
         if constexpr (detail::split_backward_stage<Stage>) {
           stage.backward_inputs(call);
@@ -409,14 +426,26 @@ class pipeline_runner {
         }
       });
       if (auto done = carry(traffic, task, at); !done) { return done; }
-      if constexpr (detail::split_backward_stage<Stage>) {
-        call.input_gradients = {};  // which have left
-        guarded(task, at.microbatch, [&] { stage.backward_weights(call); });
-      }
-      drop_inputs(task);
+      if (!job_.stages()[task.stage].weights) { compute_weights(task, at.microbatch, stage); }
     }
     measured_.push_back({tasks_[number], at.microbatch, start, now()});
     return {};
+  }
+
+  /// The gradients of weights, where a stage has them apart, and the last use of its rows.
+  template <class Stage>
+  void compute_weights(pipeline_task const& task, microbatch_id microbatch, Stage& stage)
+  {
+    if constexpr (detail::split_backward_stage<Stage>) {
+      backward_call const call{microbatch,
+                               task.stage,
+                               job_.chunk_of(task.stage),
+                               detail::span_of(input_rows_),
+                               detail::span_of(gradient_rows_),
+                               {}};  // they have left
+      guarded(task, microbatch, [&] { stage.backward_weights(call); });
+    }
+    drop_inputs(task);
   }
 
   /// The tasks of a step, by their numbers in the schedule.
@@ -428,7 +457,9 @@ class pipeline_runner {
     for (std::uint32_t const number : job_.schedule().tasks_on(job_.own_rank())) {
       auto const& task = job_.schedule().tasks()[number];
       if (!includes(task)) { continue; }
-      number_of(task.stage, task.pass, task.position) = tasks_.size();
+      if (task.pass != pass::weights) {
+        number_of(task.stage, task.pass, task.position) = tasks_.size();
+      }
       tasks_.push_back(number);
     }
   }
@@ -457,7 +488,7 @@ class pipeline_runner {
     bool const forward = task.pass == pass::forward;
     auto const links = job_.links(task.stage, !forward);
     made_.clear();
-    for (std::size_t k = 0; k < links.size(); ++k) {
+    for (std::size_t k = 0; k < links.size() && task.pass != pass::weights; ++k) {
       std::size_t const link = job_.link(task.stage, !forward, k);
       bool const wanted = forward || job_.has_gradient(links[k]);
       auto const rows = wanted ? routes_.rows(link, microbatch, !forward) : 0;
@@ -529,7 +560,9 @@ class pipeline_runner {
     if (auto const thrown = detail::thrown_by(call)) {
       spoilt_ = true;
       report_.threw(detail::concat("rank ", job_.self(), " threw in the ",
-                                   task.pass == pass::forward ? "forward" : "backward",
+                                   task.pass == pass::forward    ? "forward"
+                                   : task.pass == pass::backward ? "backward"
+                                                                 : "weights pass",
                                    " of microbatch ", microbatch, " on stage ", task.stage, ": ",
                                    detail::thrown_text(thrown)));
     }

@@ -62,7 +62,7 @@ class coming_messages {
   {
     all_.clear();
     for (pipeline_task const& task : job.schedule().tasks()) {
-      if (!includes(task)) { continue; }
+      if (!includes(task) || task.pass == pass::weights) { continue; }
       bool const forward = task.pass == pass::forward;
       auto const microbatch = order[task.position];
       stage_id const stage = task.stage;
