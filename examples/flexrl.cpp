@@ -72,7 +72,7 @@ struct outcome {
   // Ratios that were not 1, bytes of attention, of rows; exchanges of rows, and those that a rank
   // waited for.
   block::values sums{0, 0, 0, 0, 0};
-  std::vector<sharding_plan> plans;  // of the update
+  std::vector<sharding_plan> plans;                  // of the update
   std::vector<std::vector<std::int64_t>> questions;  // of the samples of these
   double vision = 1;                                 // busiest by mean rank, the worst step's
   std::vector<timelines::sharded_moment> moments;
@@ -148,7 +148,7 @@ outcome train(C& comm, device_groups const& groups, Read const& read)
   auto const bags = one_gpu_bags(comm.size());
   phase judging{bags, forward_only.work, refine{}};
   judging.together = true;  // the answers to a question are compared on one GPU ...
-  hybrid_phase const update{.groups = groups, .cost = trained, .together = true};   // ... and split
+  hybrid_phase const update{.groups = groups, .cost = trained, .together = true};  // ... and split
   ahead_carrier rows(comm);  // rows of the next phase travel while the present one computes
   orchestrator step(comm, rows,
                     std::tuple{phase{bags, forward_only.work, refine{}, 4}},  // vision tower

@@ -160,8 +160,7 @@ class layout_review {
     for (std::size_t module = 0; module < chosen.size(); ++module) {
       auto const& [degree, own] = chosen[module];
       longest = std::max(
-          longest,
-          detail::sending_time(job.kind(module), memory.state(module, degree, own), 1));
+          longest, detail::sending_time(job.kind(module), memory.state(module, degree, own), 1));
     }
     return saturating_sum(settings_.restart, longest);
   }

@@ -443,7 +443,7 @@ class sequence_search {
     auto b = static_cast<std::uint32_t>(random_.below(count - 1));
     b += b >= a ? 1 : 0;
     std::uint64_t const kind = random_.below(4);
-    std::size_t const one = static_cast<std::size_t>(random_.below(sequences.size()));
+    auto const one = static_cast<std::size_t>(random_.below(sequences.size()));
     auto const first = static_cast<std::size_t>(kind >= 2 ? random_.below(stage_passes) : 0);
     bool const everywhere = kind == 0 || (kind == 3 && random_.below(2) == 0);
     auto const relabel = [&] {

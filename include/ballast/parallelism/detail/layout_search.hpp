@@ -377,6 +377,7 @@ struct bounded_kinds {
     uint128 all;  // of the batches so far
   };
   std::vector<candidate> left;
+  left.reserve(pairs.size());
   for (simulated_layout& each : pairs) { left.push_back({std::move(each), 0}); }
   std::optional<error> refused;
   std::size_t const count = batches.size() / of_batch;
