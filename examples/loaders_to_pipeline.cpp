@@ -296,7 +296,9 @@ bool compare(outcome const& seen, std::span<std::uint64_t const> fetched, bool a
 // Ranks 0 to 3 train, 4 is the proxy, 5 and 6 load, until 6 is lost at some sample. Then 0 to 2
 // train, 3 is the proxy, and 4, 5 and 7 load.
 template <class C>
-bool train_and_go_on(C& comm, std::size_t last_call, std::function<void()> end)
+bool train_and_go_on(
+    C& comm, std::size_t last_call, std::function<void()> end,
+    std::function<void()> const& meet = [] {})
 {
   std::size_t const rank = to_index(comm.rank());
   auto alone = comm.split(static_cast<std::uint32_t>(rank)).value();
@@ -320,6 +322,7 @@ bool train_and_go_on(C& comm, std::size_t last_call, std::function<void()> end)
     gather(own, right);
   }
   if (rank != 6) { after.run({}, never, model, seen); }
+  meet();  // a rank that leaves breaks the groups of the others
   return rank > 0 || compare(seen, fetched, std::ranges::count(right, 1U) == 4);
 }
 
@@ -353,11 +356,13 @@ try {
     return 2;
   }
   auto const right = run_ranks(8, [](thread_communicator& comm) {
-    bool const all = train_and_go_on(comm, 7, [] { throw std::runtime_error("killed"); });
-    std::array<std::byte, 8> others{};  // a rank that left would break the groups of the others
-    or_throw(comm.all_gather(std::array<std::byte, 1>{}, others));
-    or_throw(comm.wait());
-    return all;
+    return train_and_go_on(
+        comm, 7, [] { throw std::runtime_error("killed"); },
+        [&comm] {
+          std::array<std::byte, 8> others{};
+          or_throw(comm.all_gather(std::array<std::byte, 1>{}, others));
+          or_throw(comm.wait());
+        });
   });
   return right[0] ? 0 : 1;
 } catch (std::exception const& problem) {

@@ -37,6 +37,7 @@ struct layout_change {
 ///             (2) the same on every rank that is told the same times, and on every machine
 class layout_review {
  public:
+  /// When it looks, what a change costs, and how the search goes.
   struct settings {
     std::uint32_t interval = 4;      ///< steps between two looks
     ratio least_drift{11, 10};       ///< of a module, for a search
