@@ -107,7 +107,7 @@ if(TARGET example_loaders_to_pipeline)
       COMMAND ${run} $<TARGET_FILE:example_loaders_to_pipeline> mpi)
     set_tests_properties(example_loaders_to_pipeline_mpi PROPERTIES
       PROCESSORS 2 TIMEOUT 120 ENVIRONMENT "${mpi_environment}")
-    foreach(sample RANGE 9)  # at which a loader is killed
+    foreach(sample RANGE 0 9 3)  # at which a loader is killed; over threads all ten
       add_test(NAME example_loaders_to_pipeline_killed_${sample}
         COMMAND ${run} --enable-recovery $<TARGET_FILE:example_loaders_to_pipeline> mpi ${sample})
       set_tests_properties(example_loaders_to_pipeline_killed_${sample} PROPERTIES

@@ -93,7 +93,8 @@ struct sharded_model {
   explicit sharded_model(thread_communicator& group) : comm(group)
   {
     for (std::size_t layer = 0; layer < 2; ++layer) {
-      std::ranges::copy_n(weights[layer].begin() + own() * width, width, shards[layer].begin());
+      auto const first = weights[layer].begin() + own() * static_cast<std::ptrdiff_t>(width);
+      std::copy_n(first, width, shards[layer].begin());
     }
   }
   [[nodiscard]] std::ptrdiff_t own() const
