@@ -197,6 +197,7 @@ std::size_t wrong_arrays(C& comm, std::tuple<Encoders...> const& encoders, Llm c
       expect(back, was);
     }
   }
+  (or_throw(carrier.begin_step()), ...);  // what was sent has gone
   return wrong;
 }
 

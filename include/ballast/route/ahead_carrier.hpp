@@ -24,7 +24,7 @@ namespace ballast::inline v0 {
 ///
 /// Expects     all ranks begin the same exchanges in the same order; comm outlives it. A plan and
 ///             `to` arrays stay as they are until wait() has ended the exchange; `from` arrays only
-///             until the call returns. Nothing is under way when it is destroyed.
+///             until the call returns. Before it is destroyed begin_step() ends what is under way.
 /// Ensures     (1) after wait(n) all but the n newest exchanges have put every row where route()
 ///                 would, byte for byte
 ///             (2) begin_step() ends all, and what this rank has sent
