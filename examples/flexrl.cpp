@@ -196,6 +196,7 @@ outcome train(C& comm, device_groups const& groups, Read const& read)
     for (double const each : {loss, value_loss}) { all.losses.push_back(each); }
     for (double const each : models.learn()) { all.gradients.push_back(each); }
   }
+  or_throw(rows.begin_step());  // what was sent has gone
   all.moments = models.moments;
   all.sums[0] = models.changed_ratios;
   all.sums[3] = static_cast<double>(rows.begun());

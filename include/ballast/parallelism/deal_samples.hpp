@@ -21,8 +21,8 @@ namespace detail {
 ///
 /// Longest first: a sample weighs its share of the batch's FLOP in each module, so that modules count
 /// alike. The heaviest goes first, to the microbatch, of the few least full ones, that is least full
-/// with it. Microbatches come in turns, the fullest first: of the equally many of a turn the fullest goes to
-/// the group that has had least.
+/// with it. Microbatches come in turns, the fullest first: of the equally many of a turn the fullest
+/// goes to the group that has had least.
 ///
 /// Complexity  O(samples (modules + log samples)) to build.
 class sample_dealer {
@@ -282,8 +282,8 @@ struct dealt_samples {
 /// Ensures     (1) every sample is in one row of every module, in the same microbatch and group
 ///             (2) every microbatch of every group has a sample, of as many samples as there are
 ///                 microbatches and groups
-///             (3) longest first: the heaviest samples first, each to the microbatch, of the 16 that are least
-///                 full, which is least full with it; the fullest microbatches come first
+///             (3) longest first: the heaviest samples first, each to the microbatch, of the 16 that
+///                 are least full, which is least full with it; the fullest microbatches come first
 /// Complexity  O(modules (samples log samples + rows)).
 [[nodiscard]] inline dealt_samples deal_samples(layout_problem const& problem,
                                                 model_layout const& layout,

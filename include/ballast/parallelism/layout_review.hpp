@@ -145,10 +145,8 @@ class layout_review {
     auto const& [layout, after] = found->layouts.front();
     std::uint64_t const left = settings_.steps_left - std::min(settings_.steps_left, steps_);
     layout_change const change{layout, *before, after, cost_of(layout)};
-    bool const pays =
-        after<*before&& static_cast<uint128>(*before - after) * left> static_cast<uint128>(
-            change.cost);
-    return pays ? std::optional(change) : std::nullopt;
+    uint128 const gained = static_cast<uint128>(std::max(*before - after, time_units{0})) * left;
+    return gained > static_cast<uint128>(change.cost) ? std::optional(change) : std::nullopt;
   }
 
   /// The restart, and the time in which every GPU has got its state.

@@ -262,9 +262,8 @@ class copy_search {
     }
     is_least_ = least == mean_;
     std::int64_t const most = problem_.above(least, tolerance);
-    bool const found = add_copies(most, 16);
-    BALLAST_EXPECTS(found);
-    std::vector<copy> fewest = best_;
+    std::vector<copy> fewest = best_;  // of a smaller cap, and so enough
+    if (add_copies(most, 16) && best_.size() < fewest.size()) { fewest = best_; }
     least_added_ = bound(most);
     work_budget flows(most_flows);
     while (least_added_ < fewest.size() && !flows.spent() && has_few_sets(least_added_)) {
@@ -840,8 +839,9 @@ struct expert_rules {
 ///             or, with most_nodes, that the search for their places gave up; out_of_range: a load
 ///             is negative, loads add up to 2^61 or more, or an array has another size. Position is
 ///             that of the expert, GPU or entry.
-/// Complexity  O(slots log gpus + work), for copies about 100 tries of O(copies x slots), for given replicas O(experts (experts + gpus log gpus)),
-///             and at most the usual work where most_nodes makes it search; experts x gpus bytes.
+/// Complexity  O(slots log gpus + work), for copies about 100 tries of O(copies x slots), and for
+///             given replicas O(experts (experts + gpus log gpus)), and at most the usual work where
+///             most_nodes makes it search; experts x gpus bytes.
 /// Source      starts as DeepSeek's EPLB does, "Expert Parallelism Load Balancer", 2025: replicas for
 ///             the largest share, the largest share to the GPU of the least load.
 [[nodiscard]] inline result<expert_placement> place_experts(std::span<std::int64_t const> loads,

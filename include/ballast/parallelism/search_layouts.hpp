@@ -68,7 +68,8 @@ namespace detail {
 /// Finds the layouts with the shortest steps in simulation, as samples are dealt or, where `step` is
 /// given, as the scheduler that will run deals and orders them: degree, pp and dp of every module, the
 /// number of microbatches and, where asked for, of virtual stages, of all that price_layout accepts
-/// and that hold the batches, as dealt_memory has it, within the limits that are given. A layout's memory_bytes are the larger of
+/// and that hold the batches, as dealt_memory has it, within the limits that are given. A layout's
+/// memory_bytes are the larger of
 /// both.
 ///
 /// Shapes      batches[n x global_batch x modules], as simulate_layout takes them; n >= 1.

@@ -605,7 +605,7 @@ inline void search_schedule(sequence_search& search, open_step const& step, std:
   }
 }
 
-/// Whether a step can be planned. Returns what its microbatches keep.
+/// Whether a step can be planned.
 [[nodiscard]] inline result<void> check_step(stage_graph const& stages, pipeline_times const& times,
                                              pipeline_memory const& memory)
 {

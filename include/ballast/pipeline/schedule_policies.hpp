@@ -303,7 +303,7 @@ struct interleaved_one_forward_one_backward {
 ///
 /// Ensures     (1) a rank keeps at most d + h + 1 microbatches
 ///             (2) on a chain of p ranks whose passes all take one unit, l >= p microbatches take 3 l
-///             + p - 1 units, for p to 32 and l to 4 p
+///             + p - 1 units, for p to 32 and l to 3 p
 /// Errors      those of one_forward_one_backward.
 /// Complexity  O(tasks + links).
 /// Source      P. Qi, X. Wan, G. Huang, M. Lin, "Zero Bubble Pipeline Parallelism", ICLR 2024,

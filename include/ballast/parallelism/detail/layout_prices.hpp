@@ -41,8 +41,8 @@ inline constexpr std::uint64_t picoseconds_per_second = 1'000'000'000'000;
 }
 
 /// What the all-reduce of the gradients of a stage of so many layers takes, in a ring of its
-/// replicas; of a degree of a module. Sharded ones are scattered in each microbatch. Where replicas share the optimiser's state they reduce and
-/// scatter gradients, and gather weights. The sp GPUs of a group that have the same weights reduce
+/// replicas; of a degree of a module. Sharded ones are scattered in each microbatch. Where replicas
+/// share the optimiser's state they reduce and scatter gradients, and gather weights. The sp GPUs of a group that have the same weights reduce
 /// their gradients first, inside a node, and then each its part with the other replicas.
 [[nodiscard]] inline time_units reducing_time(assigned_job const& problem, std::size_t module,
                                               std::size_t degree, std::uint32_t layers,

@@ -347,16 +347,25 @@ template <class Size>
   return *at;
 }
 
+/// Of the state of so many layers of a module what `of` of its parts are, rounded up.
+[[nodiscard]] inline std::uint64_t part_of_state(assigned_job const& problem, std::size_t module,
+                                                 std::size_t degree, std::uint32_t layers,
+                                                 std::uint64_t of)
+{
+  auto const& [weights, gradients, optimizer, is_shared] = problem.state;
+  std::uint64_t const all = problem.modules[module].degrees[degree].memory.state(layers);
+  return static_cast<std::uint64_t>(
+      divided_up(static_cast<uint128>(all) * of, std::uint64_t{weights} + gradients + optimizer));
+}
+
 /// The state of so many layers of a module, as replicas shard it.
 [[nodiscard]] inline sharded_weights shards_of(assigned_job const& problem, std::size_t module,
                                                std::size_t degree, std::uint32_t layers,
                                                std::uint32_t dp)
 {
   auto const& [weights, gradients, optimizer, is_shared] = problem.state;
-  std::uint64_t const all = problem.modules[module].degrees[degree].memory.state(layers);
-  std::uint64_t const whole = std::uint64_t{weights} + gradients + optimizer;
   auto const part = [&](std::uint64_t of) {
-    return static_cast<std::uint64_t>(divided_up(static_cast<uint128>(all) * of, whole));
+    return part_of_state(problem, module, degree, layers, of);
   };
   sharded_weights sharded{.layers = layers,
                           .ranks = dp,
@@ -426,16 +435,14 @@ class stage_memory {
                                     module_layout const& layout) const
   {
     auto const& [weights, gradients, optimizer, is_shared] = problem_.state;
-    std::uint64_t const whole = std::uint64_t{weights} + gradients + optimizer;
     std::uint32_t const layers = stage_layers(problem_.modules[module], layout.pp);
-    std::uint64_t const all = problem_.modules[module].degrees[degree].memory.state(layers);
     std::uint32_t const dp = layout.dp;
     auto const part = [&](std::uint64_t of) {
-      return static_cast<std::uint64_t>(divided_up(static_cast<uint128>(all) * of, whole));
+      return part_of_state(problem_, module, degree, layers, of);
     };
     if (layout.is_sharded) { return shards_of(problem_, module, degree, layers, dp).held_bytes(); }
     if (problem_.passes[module] != module_passes::all) { return part(weights); }
-    if (!is_shared) { return all; }
+    if (!is_shared) { return problem_.modules[module].degrees[degree].memory.state(layers); }
     return part(std::uint64_t{weights} + gradients) + (part(optimizer) + dp - 1) / dp;
   }
 
