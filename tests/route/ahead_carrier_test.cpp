@@ -145,8 +145,7 @@ TEST(AheadCarrier, TellsOfOtherArraysAndOfRanksThatLeft)  // Ensures (4), Errors
     std::vector<float> u(16), v(16);
     auto const begun = comm.rank() == rank_id{0} ? rows.route(plan, rows_of(x, y, 2))
                                                  : rows.reverse_route(plan, rows_of(u, v, 2));
-    or_throw(begun);
-    auto const done = rows.wait();
+    auto const done = begun ? rows.wait() : begun;
     return done ? std::string() : done.error().message;
   });
   EXPECT_THAT(errors, testing::Contains(HasSubstr("the plan or its direction")));
@@ -160,8 +159,9 @@ TEST(AheadCarrier, TellsOfOtherArraysAndOfRanksThatLeft)  // Ensures (4), Errors
                         rank_id{0});
     ahead_carrier rows(comm);
     std::vector<float> x, y(8);
-    or_throw(rows.route(plan, rows_of(x, y)));
-    auto const done = rows.wait();
+    // Rank 1 may have left before the receive begins, or after.
+    auto const begun = rows.route(plan, rows_of(x, y));
+    auto const done = begun ? rows.wait() : begun;
     ASSERT_FALSE(done);
     EXPECT_THAT(done.error().ranks, ElementsAre(rank_id{1}));
     EXPECT_EQ(rows.under_way(), 0U);
