@@ -23,6 +23,7 @@ vectors|Encoder and LLM at once|^(plan_vectors\|vectors_in_bags)/|Makespan above
 counts|Equal counts|^(equal_count\|equal_size_differencing)/|The same number of samples in every bag, beside verl's differencing.
 orders|Orders of microbatches|^order/(given\|ascending\|interval\|insertion\|local\|exact)|Ten steps of each family under 1F1B: mean makespan above the optimum or the bound.
 grids|Ranks by microbatches|^grid(_many\|_constrained\|_naive\|_baselines\|_trace)?/|Lengths are lognormal with median 1,024, clipped at the cap of 16,384 tokens; `gap` and `worst` are above the bound, mean and largest of the steps, `above_fewest` the share of steps with more microbatches than tokens / (ranks x cap), rounded up, `overruns` cells above the cap. `_naive` rows: `step` and `microbatch` are the mean gap of 100 steps when ranks meet, `_naive` that of forty naive lines, `_above` in how many steps they are better by more than 0.05 %. Baselines and traces: what trainers do. BALLAST_DATA names the folder of traces.
+beside|Beside plain searches|^(grid_beside_all\|grid_beside_plain\|pad_kinds\|(limits\|vectors\|counts\|free)_beside_swaps\|movement_beside_all_plans\|refine_literal)/|Steps of fresh seeds, drawn for this table: BALLAST_SEED with the number in the column `seed` repeats one. N1 makes the best move or swap of the latest bag until none helps; N2 goes on with random changes for 20 ms or five times our CPU time (several quantities: for our time). `above` is the share of steps in which our plan ends later, `by_half_percent` by more than that, `worst` by how much.
 growth|How planners grow|^growth/|A million samples on 16,384 GPUs, for orders 4,096 microbatches on 64 stages: the time of one step, `MiB` that it took, and `exponent`, by which power the time grew from an eighth of both (0: too short to tell). What is linear in microbatches times stages has 2.
 simulation|Simulating a pipeline|^(simulate_into\|makespan_of\|graph_of_boost)/|Tasks per second of the simulator, beside the one over Boost.Graph.
 END
@@ -54,6 +55,7 @@ write() {
     echo "* Compiler: $compiler, \`-O3\`"
     echo "* Command: \`bench/results.sh PROGRAM $topic\`"
     echo
+    [[ $topic != beside ]] || export BALLAST_SEED="${BALLAST_SEED-fresh}"
     "$program" --benchmark_filter="$rows" --benchmark_format=json \
       --benchmark_min_time="${MIN_TIME:-0.1}" 2>/dev/null |
       awk -f bench/results.awk

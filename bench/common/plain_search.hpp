@@ -5,9 +5,27 @@
 #include <ballast/core.hpp>
 #include <ballast/partition/concepts.hpp>
 
+#include <cstdlib>
 #include <ctime>
+#include <random>
+#include <string>
 
 namespace bench {
+
+/// The seed of drawn steps: `fixed`, or where BALLAST_SEED is set another one, which the row prints.
+/// `fresh` draws one for the program, a number repeats it.
+inline std::uint64_t seed_of(benchmark::State& state, std::uint64_t fixed)
+{
+  static std::uint64_t const asked = [] {
+    char const* const given = std::getenv("BALLAST_SEED");
+    if (given == nullptr) { return std::uint64_t{0}; }
+    return given == std::string("fresh") ? std::uint64_t{std::random_device()()}
+                                         : std::uint64_t{std::stoul(given)};
+  }();
+  if (asked == 0) { return fixed; }
+  state.counters["seed"] = static_cast<double>(asked);
+  return (asked << 16U) + fixed;
+}
 
 /// CPU time of this process, in seconds.
 inline double cpu_seconds()

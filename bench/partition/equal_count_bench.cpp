@@ -156,7 +156,7 @@ void counts_beside_swaps(benchmark::State& state, std::uint32_t multiple, bool s
   double seconds = 0;
   double steps = 0;
   for (auto _ : state) {
-    ballast::random_source random(47 + multiple);
+    ballast::random_source random(bench::seed_of(state, 47 + multiple));
     for (std::size_t trial = 0; trial < 72; ++trial) {
       std::size_t const count = std::array{3U, 4U, 5U, 8U, 8U, 16U}[trial % 6];
       std::size_t const samples =

@@ -12,7 +12,6 @@
 #include <cstdlib>
 #include <functional>
 #include <map>
-#include <random>
 
 namespace {
 
@@ -496,12 +495,9 @@ class plain_grid_search {
 };
 
 // Steps without a cap that meet in every microbatch, of 2 to 16 ranks and 2 to 8 slots, beside N1 and N2
-// for 20 ms or five times our CPU time, whichever is longer. Seed 0: another one each time, which is
-// printed.
+// for 20 ms or five times our CPU time, whichever is longer.
 void grid_beside_plain(benchmark::State& state, constraint what, family which)
 {
-  auto seed = static_cast<std::uint64_t>(state.range(0));
-  if (seed == 0) { seed = std::random_device()(); }
   bench::compared_plans n1;
   bench::compared_plans n2;
   double gap = 0;
@@ -509,7 +505,7 @@ void grid_beside_plain(benchmark::State& state, constraint what, family which)
   double spent = 0;
   constexpr int steps = 20;
   for (auto _ : state) {
-    ballast::random_source random(seed);
+    ballast::random_source random(bench::seed_of(state, 1));
     for (int step = 0; step < steps; ++step) {
       std::size_t const ranks = std::size_t{2} << random.below(4);
       std::size_t const slots = std::size_t{2} << random.below(3);
@@ -553,7 +549,62 @@ void grid_beside_plain(benchmark::State& state, constraint what, family which)
   state.counters["gap"] = gap;
   state.counters["proven"] = proven;
   state.counters["plan_ms"] = 1000 * spent;
-  state.counters["seed"] = static_cast<double>(seed);
+}
+
+// The least sum of the longest cells of all slots, by trying all cells for every sample.
+tokens least_of_all_grids(std::vector<tokens> costs, std::size_t ranks, std::size_t slots)
+{
+  std::ranges::sort(costs, std::greater{});
+  std::vector<tokens> loads(ranks * slots, 0);
+  tokens least = std::reduce(costs.begin(), costs.end());
+  auto const place = [&](auto const& again, std::size_t sample) -> void {
+    tokens takes = 0;
+    for (std::size_t slot = 0; slot < slots; ++slot) {
+      takes += *std::max_element(&loads[slot * ranks], &loads[slot * ranks] + ranks);
+    }
+    if (sample > 0 && takes >= least) { return; }
+    if (sample == costs.size()) {
+      least = takes;
+      return;
+    }
+    for (std::size_t cell = 0; cell < loads.size(); ++cell) {
+      bool const is_first = cell % ranks == 0;
+      if (!is_first && loads[cell - 1] == 0) { continue; }  // cells of a slot are alike
+      bool const is_empty = loads[cell] == 0;
+      loads[cell] += costs[sample];
+      again(again, sample + 1);
+      loads[cell] -= costs[sample];
+      if (is_first && is_empty) { break; }  // and so are slots
+    }
+  };
+  place(place, 0);
+  return least;
+}
+
+// Up to 8 samples on 2 x 2 or 2 x 3 cells that meet in every microbatch, without a cap.
+void grid_beside_all(benchmark::State& state)
+{
+  bench::compared_plans all;
+  double proven = 0;
+  for (auto _ : state) {
+    ballast::random_source random(bench::seed_of(state, 8));
+    for (int step = 0; step < 1000; ++step) {
+      std::size_t const slots = 2 + random.below(2);
+      auto lengths = family_lengths(step % 2 == 0 ? family::lognormal : family::near_equal,
+                                    3 + random.below(6), 1, random.below(1U << 30U));
+      if (step % 3 == 0) {
+        for (tokens& length : lengths) { length = random.between(1, 9); }
+      }
+      auto const plan = ballast::partition_grid(lengths, ballast::one_gpu_bags(2),
+                                                {.number = slots, .meet = grid_meeting::microbatch},
+                                                std::identity{})
+                            .value();
+      all.add(plan.makespan.value(), static_cast<double>(least_of_all_grids(lengths, 2, slots)));
+      proven += plan.proven_optimal() ? 1 : 0;
+    }
+  }
+  all.count(state, "all");
+  state.counters["proven_of_1000"] = proven;
 }
 
 constexpr auto once_a_step = grid_meeting::step;
@@ -618,8 +669,9 @@ BENCHMARK_CAPTURE(grid_naive, one_giant, family::one_giant)->Apply(table_rows);
 
 void plain_rows(benchmark::internal::Benchmark* row)
 {
-  row->ArgName("seed")->Arg(1)->Arg(0)->Iterations(1)->Unit(benchmark::kMillisecond);
+  row->Iterations(1)->Unit(benchmark::kMillisecond);
 }
+BENCHMARK(grid_beside_all)->Apply(plain_rows);
 BENCHMARK_CAPTURE(grid_beside_plain, equal, constraint::equal, family::lognormal)
     ->Apply(plain_rows);
 BENCHMARK_CAPTURE(grid_beside_plain, multiples, constraint::multiples, family::lognormal)

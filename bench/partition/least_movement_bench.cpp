@@ -225,7 +225,7 @@ void movement_beside_all_plans(benchmark::State& state, bool cost_follows_length
   double ours = 0;
   double fewest = 0;
   for (auto _ : state) {
-    ballast::random_source random(47);
+    ballast::random_source random(bench::seed_of(state, 47));
     ours = fewest = 0;
     for (int trial = 0; trial < 60; ++trial) {
       std::size_t const count = 3 + random.below(2);

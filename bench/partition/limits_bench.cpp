@@ -59,7 +59,7 @@ void limits(benchmark::State& state, asked const what)
   int proven = 0;
   int refused = 0;
   for (auto _ : state) {
-    ballast::random_source random(59);
+    ballast::random_source random(bench::seed_of(state, 59));
     for (std::uint64_t step = 0; step < 4 * drawn_families; ++step) {
       std::size_t const bags = std::size_t{4} << random.below(4);
       std::size_t const samples = bags * (6 + random.below(24)) + random.below(bags);
@@ -299,7 +299,8 @@ void limits_beside_swaps(benchmark::State& state, drawn family, bool speeds)
   double refused = 0;
   double refused_dealt = 0;
   for (auto _ : state) {
-    ballast::random_source random(31 + 2 * static_cast<std::uint64_t>(family) + (speeds ? 1 : 0));
+    ballast::random_source random(
+        bench::seed_of(state, 31 + 2 * static_cast<std::uint64_t>(family) + (speeds ? 1 : 0)));
     for (int trial = 0; trial < 100; ++trial) {
       drawn_step const step = draw_step(random, family, speeds);
       auto const layout =
@@ -359,5 +360,92 @@ BENCHMARK_CAPTURE(limits_beside_swaps, equal_counts_speeds, drawn::equal_counts,
 BENCHMARK_CAPTURE(limits_beside_swaps, at_most_n_apart, drawn::at_most_n_apart, false)->Apply(once);
 BENCHMARK_CAPTURE(limits_beside_swaps, at_most_n_apart_speeds, drawn::at_most_n_apart, true)
     ->Apply(once);
+
+// Steps without limits.
+enum class free_step {
+  families,     // 16 families of costs on 6 sizes, half of them on GPUs of several speeds
+  few_each,     // 1 to 2 samples a bag, on such speeds
+  even_threes,  // triples of one sum, one for each bag, and a small sample
+};
+
+std::vector<std::int64_t> draw_costs(ballast::random_source& random, std::uint64_t family,
+                                     std::size_t samples)
+{
+  whole_numbers costs(samples);
+  if (family >= 2 * drawn_families) {  // small integers, short samples
+    for (std::int64_t& cost : costs) { cost = random.between(1, 10); }
+    if (family % 2 == 0) { return costs; }
+    for (std::int64_t& cost : costs) {
+      cost = random.between(1, 64) * (64 + random.between(1, 64));
+    }
+    return costs;
+  }
+  costs = draw_lengths(random, family % drawn_families, samples);
+  for (std::int64_t& cost : costs) {
+    if (family >= drawn_families) { cost *= cost + 4096; }
+  }
+  return costs;
+}
+
+// Beside N1 and N2 from LPT's plan; N2 has 20 ms or five times the CPU time.
+void free_beside_swaps(benchmark::State& state, free_step kind)
+{
+  constexpr std::array<std::size_t, 6> bags_of{2, 4, 8, 16, 24, 32};
+  constexpr std::uint64_t families = 2 * drawn_families + 2;
+  bench::compared_plans n1;
+  bench::compared_plans n2;
+  double gaps = 0;
+  double proven = 0;
+  constexpr int steps = 2 * families * bags_of.size();
+  for (auto _ : state) {
+    ballast::random_source random(bench::seed_of(state, 71 + static_cast<std::uint64_t>(kind)));
+    for (std::uint64_t step = 0; step < steps; ++step) {
+      std::size_t const bags = bags_of[step / families % bags_of.size()];
+      std::size_t samples = bags * (2 + random.below(20)) + random.below(bags);
+      if (kind == free_step::few_each) { samples = bags + 1 + random.below(bags); }
+      auto costs = draw_costs(random, step % families, samples);
+      if (kind == free_step::even_threes) {
+        costs.clear();
+        for (std::size_t bag = 0; bag < bags; ++bag) {
+          std::int64_t const first = random.between(100, 500);
+          std::int64_t const second = random.between(100, 500);
+          costs.insert(costs.end(), {first, second, 1200 - first - second});
+        }
+        costs.push_back(random.between(1, 60));
+      }
+      std::vector<std::uint32_t> speeds(bags, 1);
+      bool const has_speeds = kind == free_step::few_each ||
+                              (kind == free_step::families && step % (2 * families) >= families);
+      for (std::uint32_t& speed : speeds) {
+        if (has_speeds) { speed = static_cast<std::uint32_t>(random.between(50, 100)); }
+      }
+      auto const layout = ballast::one_gpu_bags(bags).with_speeds(speeds);
+      double const before = bench::cpu_seconds();
+      auto const plan = ballast::partition(costs, layout, std::identity{}).value();
+      double const took = bench::cpu_seconds() - before;
+      gaps += plan.gap() / steps;
+      proven += plan.proven_optimal() ? 1 : 0;
+      bench::plain_step<1> plain{.costs = {},
+                                 .lengths = std::vector<tokens>(costs.size(), 1),
+                                 .gpus = std::vector<std::uint32_t>(bags, 1),
+                                 .speeds = speeds,
+                                 .weights = whole_numbers(costs.size(), 0)};
+      for (cost_units const cost : costs) { plain.costs.push_back({cost}); }
+      auto const start =
+          ballast::partition(costs, layout, std::identity{}, {}, ballast::longest_processing_time{})
+              .value();
+      bench::compare_with_plain_search<1>(plan, plain, start.owner, std::max(0.02, 5 * took), n1,
+                                          n2);
+    }
+  }
+  n1.count(state, "n1");
+  n2.count(state, "n2");
+  state.counters["mean_gap"] = gaps;
+  state.counters["proven_percent"] = 100 * proven / steps;
+}
+
+BENCHMARK_CAPTURE(free_beside_swaps, families, free_step::families)->Apply(once);
+BENCHMARK_CAPTURE(free_beside_swaps, few_each, free_step::few_each)->Apply(once);
+BENCHMARK_CAPTURE(free_beside_swaps, even_threes, free_step::even_threes)->Apply(once);
 
 }  // namespace

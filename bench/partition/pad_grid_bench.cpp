@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../common/workloads.hpp"  // defines: bench::lognormal_lengths
+#include "../common/plain_search.hpp"  // defines: bench::seed_of
+#include "../common/workloads.hpp"     // defines: bench::lognormal_lengths
 
 #include <benchmark/benchmark.h>
 #include <ballast/core.hpp>
@@ -238,7 +239,7 @@ void pad_kinds(benchmark::State& state)
     std::size_t ranks;
   };
   std::vector<drawn> steps;
-  ballast::random_source random(42);
+  ballast::random_source random(bench::seed_of(state, 42));
   for (int step = 0; step < 1000; ++step) {
     steps.push_back({draw_kinds(state.range(0), random), 2 + random.below(7)});
   }

@@ -328,7 +328,8 @@ void vectors_beside_swaps(benchmark::State& state, std::integral_constant<std::s
   double seconds = 0;
   double steps = 0;
   for (auto _ : state) {
-    ballast::random_source random(470 + 10 * D + static_cast<std::uint64_t>(kind));
+    ballast::random_source random(
+        bench::seed_of(state, 470 + 10 * D + static_cast<std::uint64_t>(kind)));
     for (int trial = 0; trial < 90; ++trial) {
       constexpr std::array<shape, 5> shapes{{{12, 4}, {24, 4}, {48, 8}, {128, 16}, {400, 16}}};
       auto const [fewest, count] = shapes[static_cast<std::size_t>(trial) % shapes.size()];
