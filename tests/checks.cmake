@@ -24,7 +24,7 @@ if(TARGET ballast_bench)
     "grid_naive/.*(ranks:16|sigma_x10:15)" "_counts/gpus:(256|1024)" "hybrid_sharding/gpus:16384"
     "pipeline_runner/(truth|beside)" problems:10000 "search_layouts/(proof|virtual_stages|side_by_side|groups|differs_from_all)/gpus:(64|256|1024)"
     "order/search/.*microbatches:64" "order/bound/.*ranks:16" "order/(bound|formulas)/.*every_stage"
-    steps:250 side:2048 exact_few "unequal/drawn")
+    steps:250 side:2048 exact_few "unequal/drawn" beside_)
   list(JOIN dear_arguments "|" dear)
   add_test(NAME bench
     COMMAND ballast_bench --benchmark_min_time=0.001 "--benchmark_filter=-${dear}")

@@ -19,7 +19,7 @@ inline std::uint64_t seed_of(benchmark::State& state, std::uint64_t fixed)
   static std::uint64_t const asked = [] {
     char const* const given = std::getenv("BALLAST_SEED");
     if (given == nullptr) { return std::uint64_t{0}; }
-    return given == std::string("fresh") ? std::uint64_t{std::random_device()()}
+    return given == std::string("fresh") ? std::uint64_t{std::random_device()() % 1'000'000'000}
                                          : std::uint64_t{std::stoul(given)};
   }();
   if (asked == 0) { return fixed; }

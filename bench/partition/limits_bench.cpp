@@ -421,7 +421,8 @@ void free_beside_swaps(benchmark::State& state, free_step kind)
       }
       auto const layout = ballast::one_gpu_bags(bags).with_speeds(speeds);
       double const before = bench::cpu_seconds();
-      auto const plan = ballast::partition(costs, layout, std::identity{}).value();
+      auto const length = [](std::int64_t) { return tokens{1}; };
+      auto const plan = ballast::partition(costs, layout, std::identity{}, length).value();
       double const took = bench::cpu_seconds() - before;
       gaps += plan.gap() / steps;
       proven += plan.proven_optimal() ? 1 : 0;
@@ -431,9 +432,9 @@ void free_beside_swaps(benchmark::State& state, free_step kind)
                                  .speeds = speeds,
                                  .weights = whole_numbers(costs.size(), 0)};
       for (cost_units const cost : costs) { plain.costs.push_back({cost}); }
-      auto const start =
-          ballast::partition(costs, layout, std::identity{}, {}, ballast::longest_processing_time{})
-              .value();
+      auto const start = ballast::partition(costs, layout, std::identity{}, length, {},
+                                            ballast::longest_processing_time{})
+                             .value();
       bench::compare_with_plain_search<1>(plan, plain, start.owner, std::max(0.02, 5 * took), n1,
                                           n2);
     }
