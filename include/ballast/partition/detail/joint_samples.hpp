@@ -24,7 +24,6 @@ struct planned_items {
   std::span<partition_problem::part const> parts = {};
   std::span<cost_units const> attention = {};
 
-  /// How many tokens go where the item goes.
   [[nodiscard]] tokens tokens_of(std::size_t item) const noexcept
   {
     return joint_lengths.empty() ? lengths[item] : joint_lengths[item];

@@ -129,7 +129,6 @@ struct sample_prices {
   }
 };
 
-/// The lengths of a step's samples.
 struct sample_lengths {
   std::span<tokens> own;
   /// What policies look at: where the bags admit short samples, such a one has a token for every

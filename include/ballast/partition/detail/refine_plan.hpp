@@ -125,7 +125,6 @@ class settle_bags {
   // have been spent, so that a large step is near its limits before its work is spent.
   static constexpr std::uint64_t cheap = std::uint64_t{1} << 20;
 
-  // Queues all bags above their limits and all below. Returns what is above, summed up.
   cost_units queue_all()
   {
     heavy_.clear();

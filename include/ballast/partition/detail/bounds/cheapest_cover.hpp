@@ -19,8 +19,7 @@ namespace ballast::inline v0::detail {
   return static_cast<cost_units>(std::min(work, static_cast<uint128>(no_cost - 1)));
 }
 
-/// The most work with which a bag of this speed finishes by `time` or so many millionths of it later,
-/// or no_cost.
+/// The same up to so many millionths later, or no_cost.
 [[nodiscard]] constexpr cost_units work_within(ratio time, std::uint32_t per_million,
                                                std::uint32_t speed) noexcept
 {
@@ -39,8 +38,7 @@ namespace ballast::inline v0::detail {
   return ratio{work, speed} < time ? work : work - 1;
 }
 
-/// The mean over some bags of one speed, rounded up: one of them does at least so many whole units.
-/// Expects that the denominator is the sum of their speeds.
+/// The mean over some bags of one speed, the denominator, rounded up: one does so many whole units.
 [[nodiscard]] constexpr ratio whole_units_per_bag(ratio mean, std::uint32_t speed) noexcept
 {
   std::int64_t const bags = mean.denominator / speed;
@@ -207,7 +205,6 @@ bool any_dual_feasible_sum(std::span<cost_units const> costs, cost_units room, u
 }
 
 /// Whether that proves that these costs do not fit into so many bags of this room.
-///
 /// Expects     costs do not increase and are not negative; room >= 0; 1 <= degree <= 16.
 /// Ensures     (1) true only if no assignment to `bags` bags keeps all loads within `room`
 [[nodiscard]] inline bool cannot_pack(std::span<cost_units const> costs, cost_units room,

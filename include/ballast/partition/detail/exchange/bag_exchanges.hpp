@@ -39,7 +39,6 @@ class bag_contents {
   }
 
   [[nodiscard]] rank lightest(std::size_t bag) const noexcept { return lightest_[bag]; }
-  /// The next heavier sample of the same bag, or none.
   [[nodiscard]] rank heavier(rank sample) const noexcept { return heavier_[sample]; }
   [[nodiscard]] cost_units cost(rank sample) const noexcept
   {
@@ -68,7 +67,7 @@ class bag_contents {
     return first_movable(sample, from, to, uncounted);
   }
 
-  /// Moves samples, given lightest first, from one bag to another. The caller counts loads.
+  /// Samples are given lightest first. The caller counts loads.
   void move(std::span<rank const> samples, std::size_t from, std::size_t to) noexcept
   {
     rank* link = &lightest_[from];
@@ -241,7 +240,6 @@ class bag_exchanges {
     return cost;
   }
 
-  // Writes the lightest sample of each of the lowest costs of bag `from`; returns how many.
   [[nodiscard]] std::size_t lightest_kinds(std::size_t from, std::size_t to,
                                            bag_exchange::candidates& chosen,
                                            std::span<cost_units> costs) noexcept

@@ -43,7 +43,6 @@ class subset_walk {
         enough_(range(wanted.enough - wanted.least + 1))
   {}
 
-  /// Runs the pass and returns how many steps it took.
   std::size_t operator()()
   {
     stretch_counts give{};
@@ -250,7 +249,6 @@ class exact_exchanges {
     shift_taken_ = taking.size() / 2;
   }
 
-  /// One with this net work, as soon as one of so many residues has it, or exchange{}.
   [[nodiscard]] exchange find(cost_units net, cost_units residues)
   {
     for (cost_units residue = 0; residue < std::min(residues, prime_) && !work_.spent();
@@ -334,7 +332,6 @@ class exact_exchanges {
     work_.spend(2 * of.sums.size());
   }
 
-  /// Calls visit(sum, subset of one, subset of the other) for the pairs whose sums have a residue.
   template <class Visit>
   void join(half const& one, half const& other, cost_units residue, Visit const& visit)
   {

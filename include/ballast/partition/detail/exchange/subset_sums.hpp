@@ -44,8 +44,7 @@ template <class Candidate>
   return count;
 }
 
-/// A place for each of the stretches into which merges and passes are cut, which a processor runs
-/// side by side.
+/// Merges and passes are cut into stretches, which a processor runs side by side.
 using stretch_counts = std::array<std::uint64_t, 4>;
 inline constexpr std::size_t merge_stretches = stretch_counts{}.size();
 

@@ -40,7 +40,6 @@ struct identical_bags {
 
   [[nodiscard]] loaded_bag lightest() const noexcept { return heap.front(); }
 
-  /// Adds work to the lightest bag: O(log bags).
   void add_to_lightest(cost_units cost) noexcept
   {
     replace_front(heap, {heap.front().load + cost, heap.front().index});
@@ -86,7 +85,6 @@ class lightest_bags {
 
   [[nodiscard]] std::span<identical_bags> kinds() const noexcept { return kinds_.first(count_); }
 
-  /// Writes every bag's load back to its place.
   void store(std::span<cost_units> loads) const noexcept
   {
     for (loaded_bag const each : bags_) { loads[each.index] = each.load; }

@@ -121,7 +121,6 @@ class lightest_vectors {
     for (std::size_t at = leaves_; at-- > 1;) { least_[at] = lesser(2 * at); }
   }
 
-  /// The bin whose largest load would be least with this sample added.
   [[nodiscard]] std::size_t lightest(cost_vector<D> const& cost) const noexcept
   {
     struct subtree {
@@ -153,7 +152,6 @@ class lightest_vectors {
     return best.node - leaves_;
   }
 
-  /// Adds a sample to a bin.
   void add(std::size_t bin, cost_vector<D> const& cost) noexcept
   {
     std::size_t at = leaves_ + bin;

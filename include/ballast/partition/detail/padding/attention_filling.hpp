@@ -37,7 +37,6 @@ struct attention_item {
   return items;
 }
 
-/// What all samples cost as one batch, the most that any bag can have to do.
 [[nodiscard]] inline cost_units cost_of_one_batch(std::span<attention_item const> items) noexcept
 {
   padded_sum all;
@@ -80,7 +79,6 @@ class attention_filling {
     uint128 finish = 0;  ///< when the last bag that got samples finishes
   };
 
-  /// Writes the bag of every sample into owner, which is complete only if all are placed.
   outcome fill(uint128 time, std::span<bag_id> owner)
   {
     std::iota(waiting_.begin(), waiting_.end(), std::uint32_t{0});
@@ -131,7 +129,6 @@ class attention_filling {
     return static_cast<std::size_t>(found - least_packed_.begin());
   }
 
-  /// The first item at or after a place that has no bag yet.
   [[nodiscard]] std::size_t next_waiting(std::size_t place) noexcept
   {
     while (waiting_[place] != place) {

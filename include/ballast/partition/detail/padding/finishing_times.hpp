@@ -53,7 +53,6 @@ class finishing_times {
     least_ = std::max(least_, (uint128{work} * unit_ + all_speeds - 1) / all_speeds);
   }
 
-  /// When this bag finishes what it has and `work` besides.
   [[nodiscard]] uint128 finish(std::size_t bag, cost_units work) const noexcept
   {
     uint128 const load = uint128{unsigned_of(loads_[bag])} + unsigned_of(work);
@@ -61,7 +60,6 @@ class finishing_times {
     return speed == unit_ ? load : (load * unit_ + speed - 1) / speed;
   }
 
-  /// How much this bag can do besides what it has.
   [[nodiscard]] cost_units work_until(uint128 time, std::size_t bag) const noexcept
   {
     std::uint32_t const speed = speeds_[bag];
@@ -70,7 +68,6 @@ class finishing_times {
     return work <= load ? 0 : static_cast<cost_units>(std::min<uint128>(work - load, no_cost));
   }
 
-  /// When every bag could finish what it has and this work besides.
   [[nodiscard]] uint128 finish_anywhere(cost_units work) const noexcept
   {
     uint128 latest = 0;
@@ -106,10 +103,8 @@ class finishing_times {
   [[nodiscard]] uint128 least() const noexcept { return least_; }
   [[nodiscard]] uint128 enough() const noexcept { return enough_; }
 
-  /// Whether finishing times are not rounded, so that the least time is an optimum.
   [[nodiscard]] bool exact() const noexcept { return exact_; }
 
-  /// Whether two bags have the same speed and load, so that they differ in size at most.
   [[nodiscard]] bool alike(std::size_t a, std::size_t b) const noexcept
   {
     return speeds_[a] == speeds_[b] && loads_[a] == loads_[b];

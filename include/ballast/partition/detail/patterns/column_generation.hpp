@@ -72,7 +72,6 @@ class cover_program {
   /// Takes the pattern of this row once, for good; to be followed by restore().
   void take(std::size_t row) noexcept { basis_.take(row); }
 
-  /// Exchanges columns until no amount is negative.
   void restore(work_budget& nodes)
   {
     basis_.invert_if_inexact(nodes);

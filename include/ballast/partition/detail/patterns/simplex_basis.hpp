@@ -48,7 +48,6 @@ class pattern_list {
 
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
 
-  /// The entries of all patterns.
   [[nodiscard]] std::size_t entries() const noexcept { return ends_[count_]; }
 
   [[nodiscard]] std::span<pattern_entry const> operator[](std::size_t pattern) const noexcept
@@ -98,7 +97,6 @@ class fixed_point_inverse {
     largest_ = simplex_number::one;
   }
 
-  /// One column of the inverse.
   [[nodiscard]] std::span<std::int64_t const> column(std::size_t index) const noexcept
   {
     return numbers_.subspan(index * rows_, rows_);
@@ -109,7 +107,6 @@ class fixed_point_inverse {
     for (std::size_t at = 0; at < rows_; ++at) { into[at] = numbers_[at * rows_ + row]; }
   }
 
-  /// The inverse times a column that has these entries.
   void times(std::span<pattern_entry const> entries, std::span<std::int64_t> into) const noexcept
   {
     std::fill_n(into.begin(), rows_, 0);
@@ -233,7 +230,6 @@ class simplex_basis {
     return 512 * static_cast<std::int64_t>(kinds_);
   }
 
-  /// The amount of one pattern.
   [[nodiscard]] std::int64_t unit() const noexcept { return unit_; }
 
   /// False where numbers became too large.
@@ -283,7 +279,6 @@ class simplex_basis {
     inverse_.copy_row(row, into);
   }
 
-  /// Puts a column with this reduced cost and step into a row, where its step is not 0.
   void exchange(std::size_t row, std::uint32_t column, std::int64_t reduced,
                 std::span<std::int64_t> step, work_budget& nodes)
   {
@@ -367,7 +362,6 @@ class simplex_basis {
     for (std::uint32_t kind = 0; kind < kinds_; ++kind) { columns_[kind] = kind; }
   }
 
-  /// Amounts and prices from the inverse.
   void refresh() noexcept
   {
     std::fill_n(amounts_.begin(), kinds_, 0);

@@ -72,7 +72,6 @@ class least_makespan {
   {
     return found_ && !(rank(plan, item, place) < best_);
   }
-  /// Whether a complete plan is better than the best one, which it then is.
   bool keeps(plan_state const& plan)
   {
     ratio const made = of(plan);
@@ -116,7 +115,6 @@ class least_row_sum {
   {
     return (plan.load(place, 0) + more) * (common_ / plan.problem().speeds[place]);
   }
-  /// When the latest of the row ends.
   [[nodiscard]] cost_units height(plan_state const& plan, std::size_t row) const
   {
     std::size_t const first = row * plan.problem().bags();
@@ -454,7 +452,6 @@ class plan_branch {
     }
     return true;
   }
-  /// Whether the rows of two places have the same work before the step.
   [[nodiscard]] bool have_same_loads(std::size_t place, std::size_t other) const
   {
     std::size_t const bags = plan_.problem().bags();

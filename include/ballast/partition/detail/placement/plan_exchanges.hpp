@@ -138,7 +138,6 @@ class plan_exchanges {
     std::size_t first = 0;  ///< of single items: where they lie in the lists
   };
 
-  /// All pairs of a place's lightest items.
   struct bundles {
     struct bundle {
       cost_units cost;  ///< of what they are sorted by
@@ -164,7 +163,6 @@ class plan_exchanges {
     } while (is_crowded_ && is_late(target));
   }
 
-  /// Each place has its items and free places.
   void list_places()
   {
     is_crowded_ = false;
@@ -210,7 +208,6 @@ class plan_exchanges {
     }
   }
 
-  /// Items and free places in the lists of a quantity.
   [[nodiscard]] std::size_t listed() const { return plan_.items() + free_places * plan_.places(); }
   [[nodiscard]] std::span<std::uint32_t> lightest_first(std::size_t d) const
   {
@@ -328,7 +325,6 @@ class plan_exchanges {
     return exchange_ones(lane, last) || (in_pairs && exchange_pairs(lane, last));
   }
 
-  /// Calls try_place(to) for places of lanes that finish earlier, earliest first, until it is true.
   template <class TryPlace>
   bool any_partner(std::size_t lane, std::size_t d, TryPlace const& try_place)
   {
@@ -406,7 +402,6 @@ class plan_exchanges {
            (problem_.starts.empty() ? 0 : problem_.starts[lane * depth_ + d]);
   }
 
-  /// Exchanges all items of two places, if limits admit that.
   bool exchange_all(std::size_t from, std::size_t to)
   {
     auto const given = all_of(from);
@@ -483,7 +478,6 @@ class plan_exchanges {
     return chosen;
   }
 
-  /// Pairs of the lightest items of a place, by something else the heaviest pair first.
   offers pair_up(std::size_t place, std::size_t d, std::size_t by, bundles& into)
   {
     offers const all = items_of(place, d);
@@ -694,7 +688,6 @@ class plan_exchanges {
     }
   }
 
-  /// Exchanges an item, or none, for another, or none.
   void exchange(exchanged const& what)
   {
     undo_[made_++] = what;
@@ -762,7 +755,6 @@ class plan_exchanges {
     }
   }
 
-  /// In the list of a place for a quantity, puts an item where another was.
   void replace(std::size_t place, std::size_t d, std::uint32_t leaves, std::uint32_t comes)
   {
     offers const all = items_of(place, d);

@@ -94,7 +94,6 @@ namespace ballast::inline v0::detail {
   return one_speed ? whole_units_per_bag(bound, fastest_first.front()) : bound;
 }
 
-/// What a sample takes of a cap.
 [[nodiscard]] inline std::int64_t taken_of(cap const& of, std::size_t sample,
                                            std::span<tokens const> lengths)
 {

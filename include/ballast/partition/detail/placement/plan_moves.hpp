@@ -123,7 +123,6 @@ class limited_bags {
   }
   /// All bags, the one that is furthest above its limit in front.
   [[nodiscard]] std::span<bag_room const> by_room() const noexcept { return by_room_; }
-  /// The first bag in that order that has room for so much work.
   [[nodiscard]] std::size_t first_with_room(cost_units work) const noexcept
   {
     return static_cast<std::size_t>(
@@ -525,8 +524,8 @@ class relief_search {
     return best_;
   }
 
-  /// The best step that leaves less work above limits in all, although it may take another bag
-  /// above its own: the one that moves the fewest tokens per unit of work that it takes off.
+  /// The step that moves the fewest tokens per unit of work that it takes off above limits in all,
+  /// although it may take another bag above its own.
   [[nodiscard]] relief across_limits(work_budget& work)
   {
     constexpr std::size_t most_bags = 32;

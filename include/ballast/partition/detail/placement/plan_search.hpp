@@ -98,7 +98,6 @@ class limit_search {
   [[nodiscard]] plan_state const& plan() const noexcept { return plan_; }
   [[nodiscard]] ratio makespan() const noexcept { return makespan_; }
   [[nodiscard]] bool is_proven() const noexcept { return is_proven_; }
-  /// Whether the last stage, what decides ties, was tried whole.
   [[nodiscard]] bool is_tie_proven() const noexcept { return is_tie_proven_; }
 
  private:
@@ -325,7 +324,6 @@ class limit_search {
              [&](plan_exchanges& exchanges) { exchanges.run(bound, failures); });
   }
 
-  /// Makes the plan finish earlier in these quantities.
   void lower(std::uint64_t quantities, bool is_small, bool is_first)
   {
     ratio const bound = is_first ? bound_ : ratio{};
@@ -351,7 +349,6 @@ class limit_search {
     }
   }
 
-  /// Makes the rows take less time together.
   void lower_rows(bool is_small)
   {
     exchange(1, bound_, 0);

@@ -239,7 +239,6 @@ class plan_starts {
     for (std::size_t d = 0; d < ranked_; ++d) { most = std::max(most, problem_.cost(item, d)); }
     return most;
   }
-  /// How many have to be apart, this one among them.
   [[nodiscard]] std::uint32_t group_of(std::size_t item) const
   {
     auto const* rules = problem_.items.rules;
@@ -310,7 +309,6 @@ class plan_starts {
     return way_ == filling::given || way_ == filling::by_cost || way_ == filling::by_limit;
   }
 
-  /// What a place is chosen by, the least first.
   [[nodiscard]] std::int64_t place_key(std::size_t place) const
   {
     if (plan_.count(place) >= most_items(place)) { return last_key; }

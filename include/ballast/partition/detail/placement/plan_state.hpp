@@ -144,7 +144,6 @@ struct placement_problem {
     return std::all_of(speeds.begin(), speeds.end(),
                        [this](std::uint32_t speed) { return speed == speeds.front(); });
   }
-  /// Whether some items have to be apart.
   [[nodiscard]] bool has_groups() const
   {
     return items.rules != nullptr && !items.rules->first_group.empty();
@@ -154,7 +153,6 @@ struct placement_problem {
     bool const are_one = items.rules == nullptr || items.rules->sample_counts.empty();
     return are_one ? 1 : items.rules->sample_counts[item];
   }
-  /// Tokens of the item that change places when it goes there.
   [[nodiscard]] tokens moved(std::size_t item, std::size_t place) const
   {
     if (items.home.empty()) { return 0; }
@@ -237,7 +235,6 @@ class plan_state {
   [[nodiscard]] std::size_t items() const noexcept { return owner_.size(); }
   [[nodiscard]] std::size_t places() const noexcept { return counts_.size(); }
   [[nodiscard]] std::size_t lanes() const noexcept { return problem_.lanes(); }
-  /// The place of an item, or places() for none.
   [[nodiscard]] std::size_t owner(std::size_t item) const { return owner_[item]; }
   [[nodiscard]] std::span<std::uint32_t const> owners() const noexcept { return owner_; }
   [[nodiscard]] bool stands_alone(std::size_t item) const { return alone_[item]; }
@@ -411,7 +408,6 @@ class plan_state {
     return true;
   }
 
-  /// Makes it the plan with these places.
   void restore(std::span<std::uint32_t const> owners)
   {
     for (std::size_t item = 0; item < owners.size(); ++item) {
@@ -421,7 +417,6 @@ class plan_state {
     }
   }
 
-  /// Whether every item has a place.
   [[nodiscard]] bool is_complete() const
   {
     return std::find(owner_.begin(), owner_.end(), places()) == owner_.end();
@@ -446,7 +441,6 @@ class plan_state {
     return !wanted.is_equal || (odd == (wanted.rest > 0 ? 1 : 0) && fuller == wanted.fuller);
   }
 
-  /// Tokens that do not lie where they did.
   [[nodiscard]] tokens moved() const
   {
     tokens all = 0;

@@ -55,7 +55,6 @@ class bag_fillings {
         picks_(scratch.take<pick>(samples))
   {}
 
-  /// Empties all bags.
   void reset() noexcept { picked_ = 0; }
 
   void clear() noexcept { count_ = 0; }
@@ -119,7 +118,6 @@ class bag_fillings {
     return picks_.subspan(bag.first_pick, picked_ - bag.first_pick);
   }
 
-  /// How much of its room this filling leaves empty.
   [[nodiscard]] cost_units left_empty() const noexcept { return room_; }
 
  private:
@@ -173,7 +171,6 @@ class bag_fillings {
            (bag.now != filling_pass::more_samples || samples_in(bag) > bag.average);
   }
 
-  /// The first sample after this one that is lighter.
   [[nodiscard]] std::size_t end_of_equal(std::size_t index) const noexcept
   {
     cost_units const cost = costs_[index++];
@@ -387,7 +384,6 @@ class bag_completion {
     nodes.spend(fillings_.places().size() + samples_.size() / 64);  // those that are skipped too
   }
 
-  /// Gives the last bag opened what fills it.
   void fill()
   {
     level& bag = levels_[depth_ - 1];
@@ -398,7 +394,6 @@ class bag_completion {
     bag.first_place = picks.empty() ? samples_.size() : places[picks.front().index];
   }
 
-  /// Of the last bag opened.
   [[nodiscard]] std::uint32_t position() const noexcept
   {
     return static_cast<std::uint32_t>(depth_ - 1);

@@ -259,7 +259,6 @@ class makespan_search {
     return end;
   }
 
-  /// Makes the plan of what was found.
   void store(std::span<cost_units> loads, std::span<bag_id> owner) const
   {
     std::copy(starts_.begin(), starts_.end(), loads.begin());

@@ -27,7 +27,6 @@ template <std::size_t D>
   return {vectors.front().data(), vectors.size() * D};
 }
 
-/// A time for each quantity.
 template <std::size_t D>
 using finishes = std::array<ratio, D>;
 
@@ -122,7 +121,6 @@ class earliest_vectors {
     for (std::size_t at = leaves_; at-- > 1;) { nodes_[at] = joined(2 * at); }
   }
 
-  /// The bin for a sample.
   [[nodiscard]] std::size_t earliest(std::size_t sample) const noexcept
   {
     struct subtree {
@@ -156,7 +154,6 @@ class earliest_vectors {
     return nodes_[best.node].first_bin;
   }
 
-  /// Adds a sample to a bin.
   void add(std::size_t sample, std::size_t bin) noexcept
   {
     std::size_t at = leaves_ + leaf_of_[bin];

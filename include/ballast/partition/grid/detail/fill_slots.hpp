@@ -235,7 +235,6 @@ class fill_to_height {
     return taken;
   }
 
-  /// The first item from `place` on that is left, or n.
   [[nodiscard]] std::uint32_t left_from(std::uint32_t place) noexcept
   {
     while (next_[place] != place) {
@@ -245,7 +244,6 @@ class fill_to_height {
     return place;
   }
 
-  /// The first place after `place` whose item costs at most this, or n.
   [[nodiscard]] std::uint32_t first_up_to(cost_units cost, std::uint32_t place) const noexcept
   {
     auto const count = static_cast<std::uint32_t>(items_.size());

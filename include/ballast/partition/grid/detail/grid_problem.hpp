@@ -72,14 +72,12 @@ struct grid_cells {
     return to_index(owner[item]);
   }
 
-  /// No item has a cell.
   void clear() noexcept
   {
     std::fill(owner.begin(), owner.end(), to_id<cell_id>(nowhere()));
     empty();
   }
 
-  /// Reads what cells hold from the owners.
   void recount() noexcept
   {
     empty();
@@ -105,7 +103,6 @@ struct grid_cells {
     put(item, cell);
   }
 
-  /// Whether the cell has room for the item, up to `most` samples.
   [[nodiscard]] bool has_room(std::size_t item, std::size_t cell, std::uint32_t most) const noexcept
   {
     return problem.weights[item] <= problem.most_weights[cell % problem.ranks()] - weights[cell] &&
@@ -163,7 +160,6 @@ struct grid_item {
   std::uint32_t count;
 };
 
-/// The items of one kind, heaviest first, and their slots.
 struct kind_of_items {
   std::span<grid_item const> items;
   std::size_t first_slot;

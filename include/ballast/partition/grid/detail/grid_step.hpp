@@ -44,7 +44,6 @@ struct grid_step {
     return sum;
   }
 
-  /// What asks for this number of slots.
   [[nodiscard]] grid_plan::decision decide(std::size_t slots, microbatches const& given) const
   {
     using reason = grid_plan::decision::reason;

@@ -107,7 +107,6 @@ class rank_exchanges {
     target_ = std::max(target_, total / all + (total % all != 0 ? 1 : 0));
   }
 
-  /// The items of a rank, lightest first.
   [[nodiscard]] std::span<listed const> list(std::uint32_t rank, std::span<listed> into) noexcept
   {
     std::size_t count = 0;
@@ -216,7 +215,6 @@ class rank_exchanges {
     std::rotate(earlier, last, by_sum_.end());
   }
 
-  /// Moves an item from one list to another.
   void relist(std::uint32_t place, std::uint32_t from, std::uint32_t to) noexcept
   {
     std::uint32_t* link = &lightest_[from];

@@ -306,7 +306,6 @@ class grid_maker {
     is_proven_ = is_proven_ && slots_ == slots;
     makespan_ = least;
   }
-  /// Of the plan that was found last.
   [[nodiscard]] std::size_t slots() const noexcept { return slots_; }
 
  private:
@@ -360,7 +359,6 @@ class grid_maker {
            work_until(lower_bound_, static_cast<std::uint32_t>(makespan.denominator));
   }
   [[nodiscard]] bool are_many() const { return meets(slots_) && owner_.size() > many; }
-  /// Whether bags meet after each of so many slots, and not once.
   [[nodiscard]] bool meets(std::size_t slots) const
   {
     return given_.meet == grid_meeting::microbatch && (slots > 1 || step_.kinds.size() > 1);
@@ -383,7 +381,6 @@ class grid_maker {
     return plan_search::found;
   }
 
-  /// Looks for cells for the items of one kind.
   [[nodiscard]] plan_search place(std::size_t kind, std::size_t first_slot, std::size_t slots,
                                   std::uint64_t work, bool has_start)
   {

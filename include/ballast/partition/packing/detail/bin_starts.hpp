@@ -127,7 +127,6 @@ class bins_by_room {
         room_(scratch.take<std::int64_t>(shift_ > 0 ? bins : 0))
   {}
 
-  /// Adds a bin that is not in any list.
   void put(std::uint32_t bin, std::int64_t room) noexcept
   {
     std::size_t const list = list_of(room);
@@ -249,7 +248,6 @@ class samples_by_weight {
     return sample_id{sample};
   }
 
-  /// Adds a sample, as the first of its weight.
   void put_back(std::int64_t weight, sample_id sample) noexcept
   {
     bool const known = weights_.contains(index(weight));
@@ -288,7 +286,6 @@ class samples_by_weight {
     return none;
   }
 
-  /// The heaviest weight from `least` to `most`, or none.
   [[nodiscard]] std::int64_t heaviest_between(std::int64_t least, std::int64_t most) const noexcept
   {
     if (most < least) { return none; }

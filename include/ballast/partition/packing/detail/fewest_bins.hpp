@@ -156,7 +156,6 @@ class bin_emptying {
     return best;
   }
 
-  /// The bins left of those taken by what is in them.
   void list_bins(std::size_t bins)
   {
     std::fill_n(worth_.begin(), bins, 0);

@@ -289,7 +289,6 @@ class limited_bins {
                        [&](bag_id bin) { return ++held[to_index(bin)] <= limits_.samples.number; });
   }
 
-  /// Partitions into so many bins.
   search_end divide(std::size_t number)
   {
     bag_layout const bags = one_gpu_bags(number);
@@ -361,7 +360,6 @@ class limited_bins {
     }
   }
 
-  /// Makes these places of items the packing.
   void take(std::span<std::uint32_t const> places, std::size_t bins)
   {
     for (std::size_t sample = 0; sample < owner_.size(); ++sample) {

@@ -37,7 +37,6 @@ class weight_kinds {
  public:
   static constexpr int demand_bits = 6;
   static constexpr std::size_t most_samples = std::size_t{1} << 25;
-  /// Of a knapsack of all kinds.
   static constexpr std::size_t most_numbers = std::size_t{1} << 19;
 
   /// Expects     most >= 30

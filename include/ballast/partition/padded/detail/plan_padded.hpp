@@ -41,7 +41,6 @@ class padded_cells {
     return *std::max_element(loads_.begin(), loads_.end());
   }
 
-  /// A cell's batch after a change.
   struct changed {
     std::size_t samples = 0;
     padded_lengths longest;
