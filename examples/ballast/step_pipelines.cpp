@@ -4,7 +4,6 @@
 #include "output.hpp"
 
 #include <ballast/core.hpp>
-#include <ballast/cost/saturating_sum.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/pipeline/module_times.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>

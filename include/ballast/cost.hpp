@@ -14,7 +14,6 @@
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/cost/profile_file.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
-#include <ballast/cost/saturating_sum.hpp>
 #include <ballast/cost/sharded_weights.hpp>
 #include <ballast/cost/step_fit.hpp>
 // IWYU pragma: end_exports

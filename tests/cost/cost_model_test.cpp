@@ -5,7 +5,6 @@
 
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
-#include <ballast/cost/saturating_sum.hpp>
 
 namespace {
 

@@ -8,7 +8,6 @@
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/interpolated_throughput.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
-#include <ballast/cost/saturating_sum.hpp>
 #include <ballast/cuda/device_costs.cuh>
 
 namespace {

@@ -161,6 +161,18 @@ inline constexpr tokens longest_sample = (tokens{1} << 31) - 1;
 /// no precondition; `partition` and the like refuse the sample by its number.
 inline constexpr cost_units no_cost = std::numeric_limits<cost_units>::max();
 
+/// The sum of two costs; anything added to `no_cost` is `no_cost`.
+///
+/// Expects     a >= 0 and b >= 0.
+/// Ensures     (1) a + b where that is below no_cost, else no_cost
+/// Complexity  O(1).
+[[nodiscard]] BALLAST_HOST_DEVICE constexpr cost_units saturating_sum(cost_units a, cost_units b)
+{
+  BALLAST_EXPECTS(a >= 0, "a cost of ", a, " was to be added, and the least is 0");
+  BALLAST_EXPECTS(b >= 0, "a cost of ", b, " was to be added, and the least is 0");
+  return b < no_cost - a ? a + b : no_cost;
+}
+
 /// A callable or a pointer to a member that gives the cost, the length or the weight of a sample as
 /// an integer. With floating point, ranks could compute different plans.
 template <class Function, class Sample>

@@ -78,18 +78,19 @@ struct literal_text {
 
 /// What a text says that a cost is, or what is wrong with it.
 struct written_cost {
+  /// Named as a compiler quotes them.
   enum class fault : std::uint8_t {
     none,
-    no_model,
-    no_setting,
-    unknown_key,
-    repeated_key,
-    missing_size,
-    number,
-    flag,
-    decimal,
-    heads,
-    large_size
+    a_cost_reads_like_transformer_d_3072_gamma_0_405_or_tokens,
+    a_setting_of_a_cost_reads_like_gamma_0_405,
+    a_cost_has_no_such_key,
+    a_key_of_a_cost_is_given_once,
+    a_transformer_needs_its_hidden_size,
+    a_value_of_a_cost_is_a_whole_number,
+    a_flag_of_a_cost_is_0_or_1,
+    a_value_of_a_cost_is_a_number_without_sign_or_exponent,
+    heads_divide_d_or_head_dim_is_given,
+    the_hidden_size_is_below_2_to_the_30_or_ffn_is_given
   };
 
   bool is_tokens = false;
@@ -135,21 +136,25 @@ struct written_cost {
     read.is_tokens = true;
     return read;
   }
-  if (!text.starts_with(name)) { return refuse(fault::no_model, text); }
+  if (!text.starts_with(name)) {
+    return refuse(fault::a_cost_reads_like_transformer_d_3072_gamma_0_405_or_tokens, text);
+  }
   for (std::size_t next = name.size(); next <= text.size();) {
     std::size_t const end = std::min(text.find(',', next), text.size());
     std::string_view const entry = text.substr(next, end - next);
     std::size_t const equals = entry.find('=');
-    if (equals == std::string_view::npos) { return refuse(fault::no_setting, entry); }
+    if (equals == std::string_view::npos) {
+      return refuse(fault::a_setting_of_a_cost_reads_like_gamma_0_405, entry);
+    }
     std::string_view const key = entry.substr(0, equals);
     auto const found = std::find(transformer_keys.begin(), transformer_keys.end(), key);
-    if (found == transformer_keys.end()) { return refuse(fault::unknown_key, key); }
-    if (read.has(key)) { return refuse(fault::repeated_key, key); }
+    if (found == transformer_keys.end()) { return refuse(fault::a_cost_has_no_such_key, key); }
+    if (read.has(key)) { return refuse(fault::a_key_of_a_cost_is_given_once, key); }
     read.values[static_cast<std::size_t>(found - transformer_keys.begin())] =
         entry.substr(equals + 1);
     next = end + 1;
   }
-  if (!read.has("d")) { return refuse(fault::missing_size, "d"); }
+  if (!read.has("d")) { return refuse(fault::a_transformer_needs_its_hidden_size, "d"); }
 
   auto const whole = [&](std::string_view key, std::uint64_t most, fault wrong,
                          std::uint32_t otherwise) {
@@ -168,20 +173,23 @@ struct written_cost {
     return static_cast<std::uint32_t>(number);
   };
   auto const number = [&](std::string_view key, std::uint32_t otherwise) {
-    return whole(key, std::numeric_limits<std::uint32_t>::max(), fault::number, otherwise);
+    return whole(key, std::numeric_limits<std::uint32_t>::max(),
+                 fault::a_value_of_a_cost_is_a_whole_number, otherwise);
   };
-  auto const flag = [&](std::string_view key) { return whole(key, 1, fault::flag, 0); };
+  auto const flag = [&](std::string_view key) {
+    return whole(key, 1, fault::a_flag_of_a_cost_is_0_or_1, 0);
+  };
   transformer_shape& shape = read.shape;
   shape.hidden = number("d", 0);
   shape.layers = number("layers", 1);
   shape.heads = number("heads", 1);
   shape.kv_heads = number("kv_heads", shape.heads);
   if (!read.has("head_dim") && shape.heads > 0 && shape.hidden % shape.heads != 0) {
-    refuse(fault::heads, "heads");
+    refuse(fault::heads_divide_d_or_head_dim_is_given, "heads");
   }
   shape.head_dim = number("head_dim", shape.heads > 0 ? shape.hidden / shape.heads : 0);
   if (!read.has("ffn") && shape.hidden >= std::uint32_t{1} << 30) {
-    refuse(fault::large_size, "d");
+    refuse(fault::the_hidden_size_is_below_2_to_the_30_or_ffn_is_given, "d");
   }
   shape.ffn_hidden = number("ffn", 4 * shape.hidden);
   shape.gated_ffn = flag("gated") == 1;
@@ -190,37 +198,18 @@ struct written_cost {
   read.recompute = flag("recompute");
   if (read.has("gamma")) {
     auto const gamma = read_decimal(read.value_of("gamma"));
-    if (!gamma) { return refuse(fault::decimal, "gamma"); }
+    if (!gamma) {
+      return refuse(fault::a_value_of_a_cost_is_a_number_without_sign_or_exponent, "gamma");
+    }
     read.gamma = *gamma;
   }
   return read;
 }
 
-// Not constexpr, so that reaching one in a literal is a compile error which shows its name and what
+// Not constexpr, so that reaching it in a literal is a compile error which shows the fault and what
 // it is about.
-template <literal_text Part>
-void a_cost_reads_like_transformer_d_3072_gamma_0_405_or_tokens()
-{}
-template <literal_text Key>
-void a_cost_has_no_such_key()
-{}
-template <literal_text Key>
-void a_key_of_a_cost_is_given_once()
-{}
-template <literal_text Key>
-void a_transformer_needs_its_hidden_size()
-{}
-template <literal_text Key>
-void a_value_of_a_cost_is_a_number_without_sign_or_exponent()
-{}
-template <literal_text Key>
-void a_flag_of_a_cost_is_0_or_1()
-{}
-template <literal_text Key>
-void heads_divide_d_or_head_dim_is_given()
-{}
-template <literal_text Key>
-void the_hidden_size_is_below_2_to_the_30_or_ffn_is_given()
+template <written_cost::fault Wrong, literal_text Where>
+void refuse_written_cost()
 {}
 
 }  // namespace detail
@@ -239,30 +228,14 @@ inline namespace literals {
 template <detail::literal_text Text>
 [[nodiscard]] consteval quadratic_cost operator""_cost()
 {
-  using fault = detail::written_cost::fault;
+  constexpr auto wrong = detail::read_cost(Text.view()).wrong;
   constexpr std::string_view part = detail::read_cost(Text.view()).where;
   constexpr detail::literal_text<part.size() + 1> where(part);
+  if constexpr (wrong != detail::written_cost::fault::none) {
+    detail::refuse_written_cost<wrong, where>();
+  }
   // Not a constexpr variable: g++ would say first that the operator is no constant, and then why.
   detail::written_cost const written = detail::read_cost(Text.view());
-  switch (written.wrong) {
-    case fault::none: break;
-    case fault::no_model:
-    case fault::no_setting:
-      detail::a_cost_reads_like_transformer_d_3072_gamma_0_405_or_tokens<where>();
-      break;
-    case fault::unknown_key: detail::a_cost_has_no_such_key<where>(); break;
-    case fault::repeated_key: detail::a_key_of_a_cost_is_given_once<where>(); break;
-    case fault::missing_size: detail::a_transformer_needs_its_hidden_size<where>(); break;
-    case fault::number:
-    case fault::decimal:
-      detail::a_value_of_a_cost_is_a_number_without_sign_or_exponent<where>();
-      break;
-    case fault::flag: detail::a_flag_of_a_cost_is_0_or_1<where>(); break;
-    case fault::heads: detail::heads_divide_d_or_head_dim_is_given<where>(); break;
-    case fault::large_size:
-      detail::the_hidden_size_is_below_2_to_the_30_or_ffn_is_given<where>();
-      break;
-  }
   if (written.is_tokens) { return {.linear = 1}; }
   return gamma_corrected(written.shape, written.gamma);
 }

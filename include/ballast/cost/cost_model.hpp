@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ballast/core.hpp>
-#include <ballast/cost/saturating_sum.hpp>
 
 #include <functional>
 

@@ -38,26 +38,30 @@ namespace detail {
   std::string const quoted = excerpt(read.where);
   switch (read.wrong) {
     case fault::none:
-    case fault::no_model: break;
-    case fault::no_setting:
+    case fault::a_cost_reads_like_transformer_d_3072_gamma_0_405_or_tokens: break;
+    case fault::a_setting_of_a_cost_reads_like_gamma_0_405:
       return at(error_code::syntax, read.where,
                 quoted + " is not of the form key=value; complete or remove it");
-    case fault::unknown_key:
+    case fault::a_cost_has_no_such_key:
       return at(error_code::unknown_name, read.where,
                 quoted +
                     " is no parameter of transformer, which takes d=N,layers=N,heads=N,kv_heads=N,"
                     "head_dim=N,ffn=N,gated=0,causal=0,vocab=N,recompute=0,gamma=X");
-    case fault::repeated_key:
+    case fault::a_key_of_a_cost_is_given_once:
       return at(error_code::syntax, read.where, quoted + " is given twice; remove one of the two");
-    case fault::missing_size:
+    case fault::a_transformer_needs_its_hidden_size:
       return at(error_code::syntax, text.substr(text.size()),
                 "a transformer needs its hidden size; write for example "
                 "'transformer:d=3072,gamma=0.405'");
-    case fault::number: return value("a whole number from 0 to 4294967295");
-    case fault::flag: return value("0 or 1");
-    case fault::decimal: return value("a decimal number such as 0.405");
-    case fault::heads: return value("a divisor of d, or head_dim as well");
-    case fault::large_size: return value("a number below 2^30, or ffn as well");
+    case fault::a_value_of_a_cost_is_a_whole_number:
+      return value("a whole number from 0 to 4294967295");
+    case fault::a_flag_of_a_cost_is_0_or_1: return value("0 or 1");
+    case fault::a_value_of_a_cost_is_a_number_without_sign_or_exponent:
+      return value("a decimal number such as 0.405");
+    case fault::heads_divide_d_or_head_dim_is_given:
+      return value("a divisor of d, or head_dim as well");
+    case fault::the_hidden_size_is_below_2_to_the_30_or_ffn_is_given:
+      return value("a number below 2^30, or ffn as well");
   }
   return at(error_code::unknown_name, text,
             quoted + " is no cost model; write 'tokens' or 'transformer:d=3072,gamma=0.405'");

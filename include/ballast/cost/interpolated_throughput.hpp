@@ -4,7 +4,6 @@
 #include <ballast/core.hpp>
 #include <ballast/core/detail/scaled_number.hpp>
 #include <ballast/cost/flops.hpp>
-#include <ballast/cost/saturating_sum.hpp>
 
 namespace ballast::inline v0 {
 

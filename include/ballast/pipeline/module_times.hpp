@@ -3,7 +3,6 @@
 
 #include <ballast/core.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
-#include <ballast/cost/saturating_sum.hpp>
 #include <ballast/pipeline/simulate.hpp>
 
 #include <functional>

@@ -3,7 +3,6 @@
 
 #include <ballast/core.hpp>
 #include <ballast/cost/latency_fit.hpp>
-#include <ballast/cost/saturating_sum.hpp>
 #include <ballast/topology/device_groups.hpp>
 
 namespace ballast::inline v0 {
