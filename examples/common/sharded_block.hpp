@@ -107,7 +107,7 @@ class sharded_block {
     ballast::chunk const key_share = plan.share(gpu, s_.kv_heads);
     std::vector<std::size_t> used;
     for (std::int64_t head = 0; head < query_share.count; ++head) {
-      std::int64_t const key = plan.head_used_by(query_share.first + head, s_.kv_heads);
+      std::int64_t const key = plan.split().used_by(query_share.first + head, s_.kv_heads);
       used.push_back(static_cast<std::size_t>(key - key_share.first));
     }
     return {s_.head_dim, static_cast<std::size_t>(key_share.count), std::move(used)};

@@ -81,7 +81,7 @@ class ulysses_attention {
     ballast::chunk const key_share = share(s_.kv_heads);
     std::vector<std::size_t> keys;
     for (std::int64_t head = 0; head < query_share.count; ++head) {
-      std::int64_t const key = plan_.head_used_by(query_share.first + head, s_.kv_heads);
+      std::int64_t const key = plan_.split().used_by(query_share.first + head, s_.kv_heads);
       keys.push_back(static_cast<std::size_t>(key - key_share.first));
     }
     return {s_.head_dim, static_cast<std::size_t>(key_share.count), std::move(keys), to_};

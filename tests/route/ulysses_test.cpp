@@ -66,18 +66,16 @@ RC_GTEST_PROP(UlyssesPlan, GivesEveryRowToOneGpu, ())  // Ensures (1)
   RC_ASSERT(seen == owners.size());
 }
 
-RC_GTEST_PROP(UlyssesPlan, GivesEveryGpuTheHeadsOfTheSplit, ())  // Ensures (2) (3) (4)
+RC_GTEST_PROP(UlyssesPlan, GivesEveryGpuTheHeadsOfTheSplit, ())  // Ensures (2)
 {
   bag_case const bag = any_bag();
   auto const heads = *rc::gen::inRange<std::uint32_t>(1, bag.query_heads + 1);
   auto const plan = bag.plan();
   ballast::head_split const split{bag.query_heads, bag.gpus, bag.kv_heads};
   RC_ASSERT(plan.split() == split);
-  RC_ASSERT(plan.replicates(heads) == split.replicates(heads));
   for (std::uint32_t gpu = 0; gpu < bag.gpus; ++gpu) {
     chunk const share = split.share(gpu, heads);
     RC_ASSERT(plan.share(gpu, heads) == share);
-    RC_ASSERT(plan.shared(gpu, heads) == split.shared(gpu, heads));
     RC_ASSERT(plan.heads_of_sequences(gpu, heads) ==
               bag.rows() * static_cast<std::size_t>(share.count));
   }
@@ -122,10 +120,10 @@ TEST(UlyssesPlan, ReplicatesHeadsThatSeveralGpusUse)
   bag_case const large{16, {}, 64};
   for (std::uint32_t gpu = 0; gpu < 16; ++gpu) {
     EXPECT_EQ(large.plan().share(gpu, 8), (chunk{gpu / 2, 1}));
-    EXPECT_EQ(large.plan().shared(gpu, 8), gpu % 2);
+    EXPECT_EQ(large.plan().split().shared(gpu, 8), gpu % 2);
   }
-  EXPECT_EQ(large.plan().head_used_by(63, 8), 7);
-  EXPECT_FALSE((bag_case{8, {}, 64}.plan().replicates(8)));
+  EXPECT_EQ(large.plan().split().used_by(63, 8), 7);
+  EXPECT_FALSE((bag_case{8, {}, 64}.plan().split().replicates(8)));
 }
 
 TEST(UlyssesPlan, WritesCuSeqlens)
@@ -217,7 +215,7 @@ TEST(UlyssesPlanDeathTest, RejectsWhatIsNotThere)
   EXPECT_DEATH((void)plan.share(2, 4), "chunk 2 of 2");
   EXPECT_DEATH((void)plan.share(0, 5), "5 heads, which is not from 1 to the 4");
   EXPECT_DEATH((void)plan.share(0, 0), "an array has 0 heads");
-  EXPECT_DEATH((void)plan.head_used_by(4, 4), "query head 4 of 4");
+  EXPECT_DEATH((void)plan.split().used_by(4, 4), "query head 4 of 4");
   ulysses_plan other;
   EXPECT_DEATH(other.assign(plan.lengths(), std::vector{sample_id{1}}, 2, 4),
                "holds sample 1, and there are lengths of 1");

@@ -4,9 +4,6 @@
 #include <ballast/comm/collective_check.hpp>
 #include <ballast/core.hpp>
 
-#include <cstring>
-#include <memory>
-
 namespace ballast::inline v0 {
 
 /// A communicator whose ranks reach each other by messages between two of them: its collective

@@ -4,8 +4,6 @@
 #include <ballast/comm/communicator.hpp>
 #include <ballast/core/detail/wait_clock.hpp>
 
-#include <chrono>
-
 namespace ballast::inline v0 {
 
 /// How long a rank waits for the others by default: long enough for a checkpoint to be written,

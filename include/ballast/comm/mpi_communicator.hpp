@@ -8,9 +8,6 @@
 #include <mpi.h>
 
 #include <bitset>
-#include <chrono>
-#include <memory>
-#include <mutex>
 
 namespace ballast::inline v0 {
 

@@ -4,11 +4,6 @@
 #include <ballast/comm/thread_meeting.hpp>
 #include <ballast/core.hpp>
 
-#include <chrono>
-#include <cstring>
-#include <exception>
-#include <memory>
-#include <mutex>
 #include <thread>
 
 namespace ballast::inline v0 {

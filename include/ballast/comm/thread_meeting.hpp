@@ -6,12 +6,6 @@
 #include <ballast/core.hpp>
 #include <ballast/core/detail/numbered_places.hpp>
 
-#include <chrono>
-#include <condition_variable>
-#include <cstring>
-#include <memory>
-#include <mutex>
-
 namespace ballast::inline v0 {
 
 namespace detail {

@@ -4,8 +4,6 @@
 #include <ballast/core.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 
-#include <bit>
-
 namespace ballast::inline v0 {
 
 namespace detail {

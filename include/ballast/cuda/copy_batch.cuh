@@ -7,8 +7,6 @@
 
 #include <cuda_runtime.h>
 
-#include <bit>
-
 namespace ballast::inline v0 {
 
 /// How all copies of a list are cut into tiles of one size and these into equal shares, which warps

@@ -10,8 +10,6 @@
 #include <cub/device/device_reduce.cuh>
 #include <cub/device/device_transform.cuh>
 
-#include <iterator>
-
 namespace ballast::inline v0 {
 
 /// A cost model that kernels take by value. Its call operator must be marked BALLAST_HOST_DEVICE,

@@ -2,10 +2,7 @@
 #pragma once
 
 #include <ballast/core.hpp>
-#include <ballast/cuda/detail/head_copies.hpp>
 #include <ballast/cuda/detail/prepared.cuh>
-#include <ballast/cuda/staged.hpp>
-#include <ballast/gpu/streams.hpp>
 
 #include <cuda_runtime.h>
 #include <cub/block/block_scan.cuh>

@@ -3,13 +3,8 @@
 
 #include <ballast/core.hpp>
 #include <ballast/cuda/detail/prepared.cuh>
-#include <ballast/cuda/detail/row_copies.hpp>
-#include <ballast/cuda/staged.hpp>
-#include <ballast/gpu/streams.hpp>
 
 #include <cuda_runtime.h>
-#include <thrust/iterator/counting_iterator.h>
-#include <thrust/iterator/transform_iterator.h>
 #include <cub/block/block_scan.cuh>
 #include <cub/device/device_scan.cuh>
 

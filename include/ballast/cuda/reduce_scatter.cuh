@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/comm/collective_check.hpp>
 #include <ballast/core.hpp>
 #include <ballast/cuda/detail/add_pieces.cuh>
-#include <ballast/gpu/streams.hpp>
 
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>

@@ -3,10 +3,7 @@
 
 #include <ballast/core.hpp>
 #include <ballast/cuda/detail/device_messages.hpp>
-#include <ballast/cuda/detail/temporary_storage.hpp>
 #include <ballast/cuda/prepared_route.cuh>
-#include <ballast/gpu/streams.hpp>
-#include <ballast/route/route.hpp>
 
 #include <cuda_runtime.h>
 

@@ -4,10 +4,7 @@
 #include <ballast/core.hpp>
 #include <ballast/cuda/detail/row_copies.hpp>
 #include <ballast/cuda/detail/temporary_storage.hpp>
-#include <ballast/cuda/device_heads.hpp>
-#include <ballast/cuda/tables.hpp>
 #include <ballast/gpu/streams.hpp>
-#include <ballast/route/ulysses.hpp>
 
 #include <cuda_runtime_api.h>  // cudaMemcpyAsync
 

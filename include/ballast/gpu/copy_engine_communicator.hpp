@@ -7,8 +7,6 @@
 
 #include <cuda_runtime_api.h>  // cudaStream_t
 
-#include <chrono>
-#include <memory>
 #include <set>
 
 namespace ballast::inline v0 {

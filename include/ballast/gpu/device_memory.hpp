@@ -7,8 +7,6 @@
 
 #include <cuda_runtime_api.h>  // cudaMalloc, cudaFree
 
-#include <cstring>
-#include <memory>
 #include <new>
 
 namespace ballast::inline v0 {

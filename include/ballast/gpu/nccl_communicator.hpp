@@ -8,10 +8,6 @@
 #include <cuda_runtime_api.h>  // cudaStream_t
 #include <nccl.h>
 
-#include <chrono>
-#include <cstring>
-#include <memory>
-
 namespace ballast::inline v0 {
 
 namespace detail {

@@ -8,9 +8,6 @@
 #include <cuda_runtime_api.h>  // cudaStream_t
 #include <nccl.h>
 
-#include <chrono>
-#include <memory>
-
 namespace ballast::inline v0 {
 
 namespace detail {

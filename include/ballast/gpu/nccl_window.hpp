@@ -6,9 +6,6 @@
 
 #include <nccl.h>
 
-#include <chrono>
-#include <memory>
-
 #if NCCL_VERSION_CODE < NCCL_VERSION(2, 28, 0)
 #error "ballast/gpu/nccl_window.hpp needs NCCL 2.28, which has the zero-CTA policy"
 #endif

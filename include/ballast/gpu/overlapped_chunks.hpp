@@ -6,8 +6,6 @@
 
 #include <cuda_runtime_api.h>  // cudaStream_t
 
-#include <exception>
-
 namespace ballast::inline v0 {
 
 /// Queues the work on one chunk on a stream; returns the result of CUDA or of a communicator.

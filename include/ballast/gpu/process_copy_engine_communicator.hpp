@@ -6,9 +6,6 @@
 
 #include <cuda_runtime_api.h>  // cudaStream_t
 
-#include <cstring>
-#include <memory>
-
 namespace ballast::inline v0 {
 
 namespace detail {

@@ -7,10 +7,7 @@
 
 #include <cuda_runtime_api.h>  // cudaStream_t, cudaStreamQuery
 
-#include <chrono>
 #include <cmath>
-#include <exception>
-#include <memory>
 #include <thread>
 
 namespace ballast::inline v0 {

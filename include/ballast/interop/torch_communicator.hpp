@@ -13,11 +13,7 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include <charconv>
-#include <chrono>
 #include <csignal>
-#include <cstdlib>
-#include <exception>
-#include <memory>
 #include <new>
 #include <system_error>
 

@@ -5,8 +5,6 @@
 #include <ballast/core/detail/radix_sort.hpp>
 #include <ballast/partition/concepts.hpp>
 
-#include <bit>
-
 namespace ballast::inline v0 {
 
 /// Heaviest first: the order in which greedy planners and bounds look at the samples.

@@ -4,8 +4,6 @@
 #include <ballast/core.hpp>
 #include <ballast/partition/detail/bounds/cheapest_cover.hpp>
 
-#include <functional>
-
 namespace ballast::inline v0 {
 
 namespace detail {

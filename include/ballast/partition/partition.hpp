@@ -7,10 +7,6 @@
 #include <ballast/partition/placement_limits.hpp>
 #include <ballast/partition/refine.hpp>
 
-#include <functional>
-#include <iterator>
-#include <tuple>
-
 /// What is wrong with a call of `partition` or `partition_into` that cannot compile.
 ///
 /// These types are never defined. A function that returns one cannot be called, and the first line

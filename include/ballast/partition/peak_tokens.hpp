@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ballast/core.hpp>
-#include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/partition.hpp>
 
 #include <ranges>

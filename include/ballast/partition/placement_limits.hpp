@@ -3,10 +3,6 @@
 
 #include <ballast/core.hpp>
 
-#include <concepts>
-#include <initializer_list>
-#include <iterator>
-
 namespace ballast::inline v0 {
 
 namespace detail {

@@ -4,8 +4,6 @@
 #include <ballast/core.hpp>
 #include <ballast/text/excerpt.hpp>
 
-#include <initializer_list>
-
 namespace ballast::inline v0::report {
 
 /// A timeline in the Trace Event Format, which Perfetto and chrome://tracing open.

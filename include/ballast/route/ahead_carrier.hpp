@@ -4,8 +4,6 @@
 #include <ballast/core.hpp>
 #include <ballast/route/unit_exchange.hpp>
 
-#include <list>
-
 namespace ballast::inline v0 {
 
 /// Carries rows of arrays in the host's memory behind what is computed: its calls begin an exchange

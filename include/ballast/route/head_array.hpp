@@ -4,7 +4,6 @@
 #include <ballast/core.hpp>
 #include <ballast/route/row_array.hpp>
 
-#include <cstring>
 #include <ranges>
 
 namespace ballast::inline v0 {

@@ -4,8 +4,6 @@
 #include <ballast/core.hpp>
 #include <ballast/route/detail/node_assignment.hpp>
 
-#include <bit>
-
 namespace ballast::inline v0 {
 
 namespace detail {

@@ -4,8 +4,6 @@
 #include <ballast/core.hpp>
 #include <ballast/route/row_array.hpp>
 
-#include <cstring>
-
 namespace ballast::inline v0 {
 
 namespace detail {

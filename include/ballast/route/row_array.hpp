@@ -4,7 +4,6 @@
 #include <ballast/core.hpp>
 #include <ballast/route/route_plan.hpp>
 
-#include <cstring>
 #include <functional>
 #include <ranges>
 

@@ -5,9 +5,6 @@
 #include <ballast/route/detail/pair_messages.hpp>
 #include <ballast/route/sharded_packs.hpp>
 
-#include <exception>
-#include <memory>
-
 namespace ballast::inline v0 {
 
 namespace detail {

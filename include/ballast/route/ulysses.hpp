@@ -5,8 +5,6 @@
 #include <ballast/route/head_array.hpp>
 #include <ballast/route/route.hpp>
 
-#include <cstring>
-
 namespace ballast::inline v0 {
 
 namespace detail {
@@ -57,12 +55,9 @@ inline void pad_block(head_split::block const& block, std::byte* message)
 /// rows(g) rows, sequence by sequence, as place(plan, bags) has them. In attention it
 /// has all rows() of all sequences, with its share of the heads.
 ///
-/// Query heads are split by chunk_of. An array may have fewer heads (grouped-query and multi-query
-/// attention): query head q of Q uses head floor(q x H / Q) of its H, and a GPU's share is every
-/// head that its query heads use. If the query heads of several GPUs use the same head, each of
-/// these GPUs has a copy. So an array with one head, such as the position of a token, goes to every
-/// GPU that has query heads. With kv_heads, groups of grouped-query attention stay whole
-/// (head_split).
+/// Heads are shared out as head_split says. If the query heads of several GPUs use the same head of
+/// an array that has fewer, each of these GPUs has a copy. So an array with one head, such as the
+/// position of a token, goes to every GPU that has query heads.
 ///
 /// A sequence of fewer tokens than the bag has GPUs has one on each of the first GPUs, and the
 /// others exchange no rows of it. Which bags get such sequences is up to the layout
@@ -70,15 +65,9 @@ inline void pad_block(head_split::block const& block, std::byte* message)
 ///
 /// All GPUs of a bag have equal plans.
 ///
-/// Expects     lengths from 0 to longest_sample; gpus >= 1; query_heads >= 1; 1 <= heads <=
-///             query_heads for every array; head_split::is_possible().
+/// Expects     lengths from 0 to longest_sample, and what head_split expects.
 /// Ensures     (1) the chunks of all GPUs are all rows, each once
-///             (2) the shares of query heads are all query heads, each once; with fewer heads than
-///                 GPUs some shares are empty
-///             (3) the shares of an array with fewer heads cover all its heads, and a GPU's share
-///                 has only heads that its query heads use
-///             (4) from GPU to GPU the first and the last head of the shares do not decrease; empty
-///                 shares come last
+///             (2) the shares of heads are those of head_split
 /// Complexity  assign: O(sequences x GPUs), and it allocates only if there are more sequences or
 ///             GPUs than ever before. Volumes and digest: O(GPUs x arrays) and O(sequences).
 /// Source      S. A. Jacobs et al., "DeepSpeed Ulysses", arXiv 2309.14509, where heads divide
@@ -176,12 +165,6 @@ class ulysses_plan {
   /// Which heads each GPU has.
   [[nodiscard]] head_split split() const noexcept { return split_; }
 
-  /// Returns which of `heads` heads a query head uses.
-  [[nodiscard]] std::int64_t head_used_by(std::int64_t query_head, std::uint32_t heads) const
-  {
-    return split().used_by(query_head, heads);
-  }
-
   /// Returns which of `heads` heads a GPU has in attention; with heads = query_heads(), its query
   /// heads.
   [[nodiscard]] chunk share(std::uint32_t gpu, std::uint32_t heads) const
@@ -200,16 +183,6 @@ class ulysses_plan {
   {
     return static_cast<std::size_t>(rows_ * share(gpu, heads).count);
   }
-
-  /// Returns how many heads of a GPU's share an earlier GPU has too: 0, or 1, which is then its
-  /// first.
-  [[nodiscard]] std::int64_t shared(std::uint32_t gpu, std::uint32_t heads) const
-  {
-    return split().shared(gpu, heads);
-  }
-
-  /// Returns whether some head is on several GPUs.
-  [[nodiscard]] bool replicates(std::uint32_t heads) const { return split().replicates(heads); }
 
   /// Calls visit(bag_chunk) for a GPU's chunk of every sequence that has tokens, in order.
   template <std::invocable<bag_chunk const&> Visit>
@@ -466,7 +439,7 @@ inline void check_heads(ulysses_plan const& plan, std::uint32_t gpu, head_direct
     bool const in_place = plan.gpus() == 1 && array.to.data() == array.from.data();
     BALLAST_EXPECTS(in_place || !overlapping(array.to, array.from), "`to` of array ", number,
                     " overlaps its `from`");
-    BALLAST_EXPECTS(to_heads || array.add != nullptr || !plan.replicates(shape.heads),
+    BALLAST_EXPECTS(to_heads || array.add != nullptr || !plan.split().replicates(shape.heads),
                     "several GPUs have the same of the ", counted(shape.heads, "head"),
                     " of array ", number, ", and its elements cannot be added");
   }

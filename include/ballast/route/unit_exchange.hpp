@@ -6,11 +6,6 @@
 #include <ballast/route/route.hpp>
 #include <ballast/route/unit_plan.hpp>
 
-#include <cstring>
-#include <exception>
-#include <list>
-#include <memory>
-
 namespace ballast::inline v0 {
 
 namespace detail {

@@ -6,9 +6,6 @@
 #include <ballast/runtime/model_profiler.hpp>
 #include <ballast/topology/cluster.hpp>
 
-#include <chrono>
-#include <cstring>
-
 namespace ballast::inline v0 {
 
 /// The clock of ranks that profile together, such as those of a tensor-parallel group: a call has

@@ -8,8 +8,6 @@
 
 #include <cuda_runtime.h>
 
-#include <list>
-
 namespace ballast::inline v0 {
 
 namespace detail {

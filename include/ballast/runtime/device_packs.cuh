@@ -8,10 +8,6 @@
 
 #include <cuda_runtime.h>
 
-#include <iterator>
-#include <list>
-#include <memory>
-
 namespace ballast::inline v0 {
 
 namespace detail {

@@ -2,12 +2,9 @@
 #pragma once
 
 #include <ballast/core.hpp>
-#include <ballast/partition/refine.hpp>
 #include <ballast/pipeline/local_search.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
 #include <ballast/runtime/detail/group_microbatches.hpp>
-
-#include <functional>
 
 namespace ballast::inline v0 {
 

@@ -5,8 +5,6 @@
 #include <ballast/runtime/detail/plan_together.hpp>
 #include <ballast/runtime/phase_planner.hpp>
 
-#include <tuple>
-
 namespace ballast::inline v0 {
 
 /// Balances every phase of a multimodal model by itself, and moves rows from phase to phase: one

@@ -5,9 +5,6 @@
 #include <ballast/partition/partition.hpp>
 #include <ballast/runtime/orchestrated_step.hpp>
 
-#include <functional>
-#include <tuple>
-
 namespace ballast::inline v0 {
 
 namespace detail {

@@ -5,7 +5,6 @@
 #include <ballast/partition/grid/partition_grid.hpp>
 #include <ballast/partition/padded/pad_grid.hpp>
 #include <ballast/partition/partition.hpp>
-#include <ballast/partition/refine.hpp>
 #include <ballast/route/ulysses.hpp>
 #include <ballast/runtime/detail/plan_together.hpp>
 

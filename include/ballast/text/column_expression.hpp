@@ -5,7 +5,6 @@
 #include <ballast/text/csv.hpp>
 #include <ballast/text/excerpt.hpp>
 
-#include <charconv>
 #include <system_error>
 
 namespace ballast::inline v0 {

@@ -4,7 +4,6 @@
 #include <ballast/core.hpp>
 #include <ballast/text/excerpt.hpp>
 
-#include <charconv>
 #include <system_error>
 
 #ifndef __cpp_lib_to_chars

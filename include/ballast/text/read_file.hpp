@@ -4,8 +4,6 @@
 #include <ballast/core.hpp>
 
 #include <cerrno>
-#include <cstdio>
-#include <memory>
 #include <system_error>
 
 namespace ballast::inline v0 {

@@ -3,8 +3,6 @@
 
 #include <ballast/core.hpp>
 
-#include <initializer_list>
-
 namespace ballast::inline v0 {
 
 /// How many GPUs every node of a job has. Without more it is one node of 8.

@@ -4,8 +4,6 @@
 #include <ballast/core.hpp>
 #include <ballast/topology/cluster.hpp>
 
-#include <initializer_list>
-
 namespace ballast::inline v0 {
 
 /// How many ways a module is parallel; it has the product of the three of ranks.

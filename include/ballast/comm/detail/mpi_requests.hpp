@@ -7,10 +7,6 @@
 
 #include <mpi.h>
 
-#include <atomic>
-#include <chrono>
-#include <memory>
-#include <mutex>
 #include <thread>
 
 namespace ballast::inline v0::detail {

@@ -9,8 +9,6 @@
 #include <cuda_fp16.h>
 #include <vector_types.h>  // uint4
 
-#include <cstring>
-
 namespace ballast::inline v0::detail {
 
 /// A block as kernels read it.

@@ -4,7 +4,6 @@
 #include <ballast/core.hpp>
 #include <ballast/cuda/detail/tiles.cuh>
 #include <ballast/cuda/staged.hpp>
-#include <ballast/gpu/streams.hpp>
 
 #include <cuda_runtime.h>
 

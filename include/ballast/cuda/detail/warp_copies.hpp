@@ -6,9 +6,6 @@
 
 #include <vector_types.h>  // uint4
 
-#include <bit>
-#include <cstring>
-
 namespace ballast::inline v0::detail {
 
 inline constexpr std::uint32_t warp_lanes = 32;  // of every GPU that CUDA runs on

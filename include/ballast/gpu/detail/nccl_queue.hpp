@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/comm/communicator.hpp>
 #include <ballast/core.hpp>
 #include <ballast/core/detail/numbered_places.hpp>
 #include <ballast/gpu/streams.hpp>
 
 #include <cuda_runtime_api.h>  // cudaError_t
 #include <nccl.h>
-
-#include <atomic>
-#include <chrono>
-#include <exception>
-#include <memory>
-#include <thread>
 
 namespace ballast::inline v0::detail {
 

@@ -6,8 +6,6 @@
 #include <ballast/partition/concepts.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
-#include <functional>
-
 namespace ballast::inline v0::detail {
 
 /// A cost or a length as 64 bits with a sign; what they cannot hold is no_cost, and too long.

@@ -4,11 +4,8 @@
 #include <ballast/core.hpp>
 #include <ballast/partition/cost_vector_lower_bound.hpp>
 #include <ballast/partition/detail/exchange/bag_exchanges.hpp>
-#include <ballast/partition/detail/placement/plan_branch.hpp>
 #include <ballast/partition/detail/placement/plan_exchanges.hpp>
 #include <ballast/partition/detail/search/makespan_search.hpp>
-#include <ballast/partition/detail/vectors/earliest_vectors.hpp>
-#include <ballast/partition/makespan_lower_bound.hpp>
 #include <ballast/partition/refine.hpp>
 
 namespace ballast::inline v0::detail {

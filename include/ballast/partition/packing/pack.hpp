@@ -6,8 +6,6 @@
 #include <ballast/partition/packing/packing_plan.hpp>
 #include <ballast/partition/placement_limits.hpp>
 
-#include <functional>
-
 namespace ballast::inline v0 {
 
 namespace detail {

@@ -4,8 +4,6 @@
 #include <ballast/core.hpp>
 #include <ballast/route/placement.hpp>
 
-#include <bit>
-
 namespace ballast::inline v0::detail {
 
 /// Tokens that go to a batch from a rank: one entry of a sparse matrix.

@@ -5,8 +5,6 @@
 #include <ballast/core/detail/message_array.hpp>
 #include <ballast/route/row_array.hpp>
 
-#include <cstring>
-
 namespace ballast::inline v0::detail {
 
 /// What a message between two ranks begins with, so that none is taken for another of its size.

@@ -2,14 +2,9 @@
 #pragma once
 
 #include <ballast/core.hpp>
-#include <ballast/core/detail/wait_clock.hpp>
 #include <ballast/runtime/detail/planned_proxy.hpp>
 
-#include <chrono>
-#include <condition_variable>
 #include <list>
-#include <mutex>
-#include <thread>
 
 namespace ballast::inline v0 {
 

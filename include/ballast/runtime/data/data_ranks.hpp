@@ -2,14 +2,8 @@
 #pragma once
 
 #include <ballast/core.hpp>
-#include <ballast/runtime/detail/ahead.hpp>
 #include <ballast/runtime/detail/data_post.hpp>
 #include <ballast/runtime/detail/planned_proxy.hpp>
-
-#include <chrono>
-#include <deque>
-#include <map>
-#include <memory>
 
 namespace ballast::inline v0 {
 

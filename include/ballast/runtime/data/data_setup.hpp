@@ -4,9 +4,7 @@
 #include <ballast/comm/deadline.hpp>
 #include <ballast/core.hpp>
 
-#include <chrono>
 #include <functional>
-#include <memory>
 
 namespace ballast::inline v0 {
 

@@ -5,7 +5,6 @@
 #include <ballast/text/excerpt.hpp>
 
 #include <condition_variable>
-#include <exception>
 #include <functional>
 #include <mutex>
 #include <new>

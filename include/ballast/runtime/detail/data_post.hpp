@@ -2,13 +2,9 @@
 #pragma once
 
 #include <ballast/core.hpp>
-#include <ballast/core/detail/wait_clock.hpp>
 #include <ballast/runtime/data/data_setup.hpp>
 
-#include <chrono>
-#include <cstring>
 #include <list>
-#include <memory>
 #include <thread>
 #include <tuple>
 

@@ -3,10 +3,7 @@
 
 #include <ballast/core.hpp>
 #include <ballast/partition/partition.hpp>
-#include <ballast/partition/refine.hpp>
 #include <ballast/runtime/scheduled_step.hpp>
-
-#include <functional>
 
 namespace ballast::inline v0::detail {
 

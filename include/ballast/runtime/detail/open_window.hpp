@@ -6,7 +6,6 @@
 #include <ballast/runtime/detail/ahead.hpp>
 
 #include <deque>
-#include <exception>
 
 namespace ballast::inline v0::detail {
 

@@ -5,8 +5,6 @@
 #include <ballast/core.hpp>
 #include <ballast/runtime/detail/ahead.hpp>
 
-#include <cstring>
-
 namespace ballast::inline v0::detail {
 
 /// A word and numbers that every rank gave, each as many, in the communicator's scratch.

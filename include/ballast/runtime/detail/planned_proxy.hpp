@@ -4,10 +4,7 @@
 #include <ballast/core.hpp>
 #include <ballast/runtime/data/data_proxy.hpp>
 
-#include <chrono>
-#include <deque>
 #include <map>
-#include <memory>
 
 namespace ballast::inline v0::detail {
 

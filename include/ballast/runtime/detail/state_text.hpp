@@ -4,7 +4,6 @@
 #include <ballast/core.hpp>
 #include <ballast/text/excerpt.hpp>
 
-#include <charconv>
 #include <system_error>
 
 namespace ballast::inline v0::detail {

@@ -3,12 +3,8 @@
 
 #include <ballast/core.hpp>
 #include <ballast/cuda/staged.hpp>
-#include <ballast/gpu/device_memory.hpp>
-#include <ballast/gpu/streams.hpp>
 
 #include <cuda_runtime.h>
-
-#include <list>
 
 namespace ballast::inline v0::detail {
 

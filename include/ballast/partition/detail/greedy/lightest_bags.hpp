@@ -4,8 +4,6 @@
 #include <ballast/core.hpp>
 #include <ballast/partition/concepts.hpp>
 
-#include <iterator>
-
 namespace ballast::inline v0::detail {
 
 /// A bag as greedy policies see it: ordered by load, then by number.

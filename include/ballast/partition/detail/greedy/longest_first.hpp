@@ -7,8 +7,6 @@
 #include <ballast/partition/detail/vectors/earliest_vectors.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 
-#include <bit>
-
 namespace ballast::inline v0::detail {
 
 /// Longest processing time first over bags of one kind, without a priority queue.

@@ -3,8 +3,6 @@
 
 #include <ballast/core.hpp>
 
-#include <cstdlib>
-
 namespace ballast::inline v0::detail {
 
 __extension__ typedef __int128 int128;  // `using` cannot carry __extension__

@@ -5,8 +5,6 @@
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/detail/placement/plan_branch.hpp>
 
-#include <functional>
-
 namespace ballast::inline v0::detail {
 
 /// A bag and the work that it may still take; negative where it has more than its limit.

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ballast/core.hpp>
-#include <ballast/partition/detail/placement/plan_branch.hpp>
 #include <ballast/partition/detail/placement/plan_exchanges.hpp>
 #include <ballast/partition/detail/placement/plan_moves.hpp>
 #include <ballast/partition/detail/placement/plan_starts.hpp>

@@ -6,7 +6,6 @@
 #include <ballast/partition/partition_plan.hpp>
 
 #include <bit>
-#include <functional>
 
 namespace ballast::inline v0::detail {
 

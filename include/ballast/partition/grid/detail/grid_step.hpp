@@ -2,11 +2,8 @@
 #pragma once
 
 #include <ballast/core.hpp>
-#include <ballast/partition/descending_order.hpp>
-#include <ballast/partition/detail/bounds/cheapest_cover.hpp>
 #include <ballast/partition/detail/placement/plan_limited.hpp>
 #include <ballast/partition/grid/detail/grid_problem.hpp>
-#include <ballast/partition/makespan_lower_bound.hpp>
 
 namespace ballast::inline v0::detail {
 

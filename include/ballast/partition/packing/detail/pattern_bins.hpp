@@ -5,8 +5,6 @@
 #include <ballast/partition/detail/patterns/column_generation.hpp>
 #include <ballast/partition/packing/detail/bin_starts.hpp>
 
-#include <bit>
-
 namespace ballast::inline v0::detail {
 
 /// Which weights a kind stands for, and about which weight one of it should have.

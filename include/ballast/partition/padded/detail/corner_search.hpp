@@ -4,8 +4,6 @@
 #include <ballast/core.hpp>
 #include <ballast/partition/padded/detail/fill_padded.hpp>
 
-#include <optional>
-
 namespace ballast::inline v0::detail {
 
 /// Looks for batches of which none costs more than a limit, by their corners: the corner of a batch
