@@ -10,7 +10,6 @@
 #include <ballast/core.hpp>
 #include <ballast/cost/latency_fit.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
-#include <ballast/cost/step_fit.hpp>
 #include <ballast/partition/placement_limits.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>

@@ -7,7 +7,6 @@
 #include <ballast/cost/cost_spec.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/latency_fit.hpp>
-#include <ballast/cost/step_fit.hpp>
 #include <ballast/text/csv.hpp>
 
 #include <fmt/format.h>

@@ -5,7 +5,6 @@
 #include <ballast/core.hpp>
 #include <ballast/cost/cost_spec.hpp>
 #include <ballast/cost/latency_fit.hpp>
-#include <ballast/cost/step_fit.hpp>
 #include <ballast/partition/grid/partition_grid.hpp>
 #include <ballast/partition/packing/pack.hpp>
 #include <ballast/partition/partition.hpp>

@@ -8,7 +8,6 @@
 #include <ballast/comm/checked_group.hpp>
 #include <ballast/comm/collective_check.hpp>
 #include <ballast/comm/communicator.hpp>
-#include <ballast/comm/deadline.hpp>
 #include <ballast/comm/gather_samples.hpp>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/comm/thread_meeting.hpp>

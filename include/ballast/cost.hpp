@@ -15,5 +15,4 @@
 #include <ballast/cost/profile_file.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/cost/sharded_weights.hpp>
-#include <ballast/cost/step_fit.hpp>
 // IWYU pragma: end_exports

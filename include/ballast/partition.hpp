@@ -7,8 +7,6 @@
 // IWYU pragma: begin_exports
 #include <ballast/partition/attention_padded_batches.hpp>
 #include <ballast/partition/concepts.hpp>
-#include <ballast/partition/conv_transformer_batches.hpp>
-#include <ballast/partition/cost_vector_lower_bound.hpp>
 #include <ballast/partition/descending_order.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
 #include <ballast/partition/grid/grid_plan.hpp>
@@ -18,8 +16,6 @@
 #include <ballast/partition/packing/pack.hpp>
 #include <ballast/partition/packing/packing_plan.hpp>
 #include <ballast/partition/padded/pad_grid.hpp>
-#include <ballast/partition/padded/pad_to_cap.hpp>
-#include <ballast/partition/padded/padded_lengths.hpp>
 #include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/partition_plan.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/comm/deadline.hpp>
+#include <ballast/comm/communicator.hpp>
 
 #include "../support/test.hpp"
 

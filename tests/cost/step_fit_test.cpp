@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/cost/step_fit.hpp>
+#include <ballast/cost/latency_fit.hpp>
 
 #include "../support/test.hpp"
 #include "../support/trials.hpp"

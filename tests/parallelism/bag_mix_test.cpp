@@ -3,7 +3,7 @@
 
 #include "../support/test.hpp"
 
-#include <ballast/cost/step_fit.hpp>
+#include <ballast/cost/latency_fit.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>
 

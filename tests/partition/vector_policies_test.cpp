@@ -1,4 +1,4 @@
-#include <ballast/partition/cost_vector_lower_bound.hpp>  // first: proves it is self-contained
+#include <ballast/partition/makespan_lower_bound.hpp>  // first: proves it is self-contained
 
 #include "../support/test.hpp"
 #include "../support/vector_checks.hpp"

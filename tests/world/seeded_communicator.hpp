@@ -5,7 +5,6 @@
 
 #include <ballast/comm/collective_check.hpp>
 #include <ballast/comm/communicator.hpp>
-#include <ballast/comm/deadline.hpp>
 #include <ballast/core.hpp>
 
 #include <chrono>

@@ -11,7 +11,6 @@
 #include <ballast/core.hpp>
 #include <ballast/partition/attention_padded_batches.hpp>
 #include <ballast/partition/concepts.hpp>
-#include <ballast/partition/conv_transformer_batches.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/padded_batches.hpp>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ballast/comm/collective_check.hpp>
-#include <ballast/comm/deadline.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core.hpp>
 #include <ballast/core/detail/numbered_places.hpp>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ballast/comm/checked_group.hpp>
-#include <ballast/comm/deadline.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core.hpp>
 
 #include <signal.h>

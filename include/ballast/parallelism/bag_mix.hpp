@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ballast/core.hpp>
-#include <ballast/cost/step_fit.hpp>
+#include <ballast/cost/latency_fit.hpp>
 #include <ballast/parallelism/model_layout.hpp>
 #include <ballast/topology/bag_layout.hpp>
 

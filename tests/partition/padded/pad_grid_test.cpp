@@ -5,8 +5,8 @@
 #include "../../support/plan_checks.hpp"
 #include "../../support/test.hpp"
 
-#include <ballast/partition/padded/pad_to_cap.hpp>
-#include <ballast/partition/padded/padded_lengths.hpp>
+#include <ballast/partition/concepts.hpp>
+#include <ballast/partition/padded/pad_grid.hpp>
 
 #include <map>
 

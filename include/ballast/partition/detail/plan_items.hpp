@@ -2,11 +2,11 @@
 #pragma once
 
 #include <ballast/core.hpp>
-#include <ballast/partition/cost_vector_lower_bound.hpp>
 #include <ballast/partition/detail/joint_samples.hpp>
 #include <ballast/partition/detail/padding/finishing_times.hpp>
 #include <ballast/partition/detail/placement/limits.hpp>
 #include <ballast/partition/detail/read_samples.hpp>
+#include <ballast/partition/makespan_lower_bound.hpp>
 #include <ballast/partition/partition_plan.hpp>
 
 #include <set>

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <ballast/core.hpp>
-#include <ballast/partition/cost_vector_lower_bound.hpp>
 #include <ballast/partition/detail/exchange/bag_exchanges.hpp>
 #include <ballast/partition/detail/placement/plan_exchanges.hpp>
 #include <ballast/partition/detail/search/makespan_search.hpp>
+#include <ballast/partition/makespan_lower_bound.hpp>
 #include <ballast/partition/refine.hpp>
 
 namespace ballast::inline v0::detail {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ballast/core.hpp>
-#include <ballast/partition/padded/padded_lengths.hpp>
+#include <ballast/partition/concepts.hpp>
 #include <ballast/partition/placement_limits.hpp>
 
 namespace ballast::inline v0 {
