@@ -12,7 +12,7 @@
 
 #include <ballast/comm/gather_samples.hpp>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/cost/cost_literal.hpp>
+#include <ballast/cost/cost_spec.hpp>
 #include <ballast/cost/known_models.hpp>
 #include <ballast/parallelism/choose_bags.hpp>
 #include <ballast/parallelism/search_layouts.hpp>

@@ -8,8 +8,8 @@
 
 // IWYU pragma: begin_exports
 #include <ballast/comm/gather_samples.hpp>
-#include <ballast/cost/cost_literal.hpp>
 #include <ballast/cost/cost_model.hpp>
+#include <ballast/cost/cost_spec.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>

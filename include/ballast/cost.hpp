@@ -4,7 +4,6 @@
 /// All of ballast/cost: what a sample costs, and how a model of it is fitted to measured times.
 
 // IWYU pragma: begin_exports
-#include <ballast/cost/cost_literal.hpp>
 #include <ballast/cost/cost_model.hpp>
 #include <ballast/cost/cost_spec.hpp>
 #include <ballast/cost/flops.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/cost/cost_literal.hpp>
+#include <ballast/cost/cost_spec.hpp>
 
 using namespace ballast::literals;
 

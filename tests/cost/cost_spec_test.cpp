@@ -3,7 +3,6 @@
 
 #include "../support/test.hpp"
 
-#include <ballast/cost/cost_literal.hpp>
 
 namespace {
 

@@ -11,7 +11,7 @@
 #include "mpi_world.hpp"  // defines: ballast_test::{over_world, world_size, ...}
 
 #include <ballast/comm/mpi_communicator.hpp>
-#include <ballast/cost/cost_literal.hpp>
+#include <ballast/cost/cost_spec.hpp>
 #include <ballast/partition/greedy_knapsack.hpp>
 #include <ballast/route/sharded_exchange.hpp>
 #include <ballast/runtime/pipeline_runner.hpp>

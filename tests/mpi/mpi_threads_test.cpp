@@ -4,7 +4,7 @@
 #include "mpi_world.hpp"
 
 #include <ballast/comm/mpi_communicator.hpp>
-#include <ballast/cost/cost_literal.hpp>
+#include <ballast/cost/cost_spec.hpp>
 #include <ballast/runtime/step_balancer.hpp>
 #include <ballast/topology/bag_layout.hpp>
 

@@ -5,7 +5,7 @@
 #include "../support/steady_state.hpp"
 #include "../support/test.hpp"
 
-#include <ballast/cost/cost_literal.hpp>
+#include <ballast/cost/cost_spec.hpp>
 #include <ballast/partition/padded_batches.hpp>
 #include <ballast/partition/round_robin.hpp>
 #include <ballast/topology/bag_layout.hpp>

@@ -5,7 +5,7 @@
 #include "../support/test.hpp"
 
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/cost/cost_literal.hpp>
+#include <ballast/cost/cost_spec.hpp>
 #include <ballast/partition.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/topology/bag_layout.hpp>

@@ -7,7 +7,7 @@
 #include "losses_read.hpp"
 
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/cost/cost_literal.hpp>
+#include <ballast/cost/cost_spec.hpp>
 #include <ballast/partition.hpp>
 #include <ballast/topology/bag_layout.hpp>
 

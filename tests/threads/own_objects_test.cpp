@@ -15,7 +15,6 @@
 
 #include <ballast/comm/gather_samples.hpp>
 #include <ballast/comm/thread_communicator.hpp>
-#include <ballast/cost/cost_literal.hpp>
 #include <ballast/cost/cost_spec.hpp>
 #include <ballast/partition.hpp>
 #include <ballast/pipeline.hpp>

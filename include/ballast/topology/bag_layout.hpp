@@ -399,15 +399,6 @@ namespace detail {
   return true;
 }
 
-[[nodiscard]] inline std::size_t largest_of(node_sizes const& nodes)
-{
-  std::size_t largest = 0;
-  for (std::size_t node = 0; node < nodes.size(); ++node) {
-    largest = std::max<std::size_t>(largest, nodes[to_id<node_id>(node)]);
-  }
-  return largest;
-}
-
 [[nodiscard, gnu::cold]] inline std::string bag_name(std::size_t index, std::size_t gpus)
 {
   return concat("bag ", index, " of ", counted(gpus, "GPU"));
@@ -585,7 +576,7 @@ namespace detail {
 
   std::vector<bag> bags;
   bags.reserve(gpus / spec.gpus() * spec.bags());
-  std::size_t const largest_node = detail::largest_of(nodes);
+  std::size_t const largest_node = nodes.largest();
   std::size_t rank = 0;
   std::size_t misfit = gpus;  // index of the first bag that does not fit in the order written
   bool spans = false;         // whether a bag that one node could hold is in several
