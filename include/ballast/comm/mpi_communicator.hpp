@@ -39,8 +39,7 @@ class mpi_channel {
   static constexpr int none = -1;
 
   mpi_channel() = default;
-  mpi_channel(mpi_channel const&) = delete;
-  mpi_channel& operator=(mpi_channel const&) = delete;
+  mpi_channel& operator=(mpi_channel&&) = delete;
   ~mpi_channel()
   {
     if (!mpi_is_running()) { return; }
@@ -103,8 +102,7 @@ class mpi_pairs {
         options_(options),
         requests_(options.deadline, &channel_->incoming)
   {}
-  mpi_pairs(mpi_pairs const&) = delete;
-  mpi_pairs& operator=(mpi_pairs const&) = delete;
+  mpi_pairs& operator=(mpi_pairs&&) = delete;
   ~mpi_pairs()
   {
     if (mpi_is_running()) {

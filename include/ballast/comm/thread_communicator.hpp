@@ -192,8 +192,7 @@ struct joined_threads {
   std::vector<std::thread> all = {};
 
   joined_threads() = default;
-  joined_threads(joined_threads const&) = delete;
-  joined_threads& operator=(joined_threads const&) = delete;
+  joined_threads& operator=(joined_threads&&) = delete;
   ~joined_threads()
   {
     for (std::thread& each : all) { each.join(); }

@@ -14,8 +14,7 @@ namespace detail {
 /// What `cancellable` puts around the planners of its thread.
 class cancel_scope {
  public:
-  cancel_scope(cancel_scope const&) = delete;
-  cancel_scope& operator=(cancel_scope const&) = delete;
+  cancel_scope& operator=(cancel_scope&&) = delete;
 
   /// Whether the planners of this thread are to stop.
   [[nodiscard]] static bool is_cancelled() noexcept

@@ -34,8 +34,7 @@ class workspace {
     explicit frame(workspace& owner) noexcept
         : owner_(owner), block_(owner.block_), used_(owner.used_), depth_(++owner.open_)
     {}
-    frame(frame const&) = delete;
-    frame& operator=(frame const&) = delete;
+    frame& operator=(frame&&) = delete;
     ~frame()
     {
       expect_innermost("was closed");

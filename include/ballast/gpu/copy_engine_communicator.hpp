@@ -42,8 +42,7 @@ using copy_engine_ranks = std::vector<std::shared_ptr<copy_engine_rank const>>;
 class current_device {
  public:
   current_device() noexcept : known_(cudaGetDevice(&before_) == cudaSuccess) {}
-  current_device(current_device const&) = delete;
-  current_device& operator=(current_device const&) = delete;
+  current_device& operator=(current_device&&) = delete;
   ~current_device()
   {
     if (known_) { (void)cudaSetDevice(before_); }
@@ -195,8 +194,7 @@ class copy_engine_member {
         options(settings),
         batch_(ranks.size())
   {}
-  copy_engine_member(copy_engine_member const&) = delete;
-  copy_engine_member& operator=(copy_engine_member const&) = delete;
+  copy_engine_member& operator=(copy_engine_member&&) = delete;
 
   /// Leaves the group, and waits for running copies, at most until the deadline. A process waits
   /// first, since it closes what its copies read.

@@ -15,8 +15,7 @@ namespace detail {
 /// The way from one rank to another: an NCCL communicator of the two, on a stream of its own.
 struct nccl_way {
   explicit nccl_way(cudaStream_t own) : stream(own) {}
-  nccl_way(nccl_way const&) = delete;
-  nccl_way& operator=(nccl_way const&) = delete;
+  nccl_way& operator=(nccl_way&&) = delete;
   ~nccl_way()
   {
     queue.reset();  // waits for what is left

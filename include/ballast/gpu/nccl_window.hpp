@@ -92,8 +92,7 @@ class nccl_window {
     registration(ncclComm_t& borrowed, std::byte* allocated, std::size_t count) noexcept
         : comm(borrowed), memory(allocated), bytes(count)
     {}
-    registration(registration const&) = delete;
-    registration& operator=(registration const&) = delete;
+    registration& operator=(registration&&) = delete;
     ~registration()
     {
       if (comm != nullptr && window != nullptr) { (void)ncclCommWindowDeregister(comm, window); }

@@ -289,8 +289,7 @@ class nvtx_range {
   explicit nvtx_range(char const*) noexcept {}
   ~nvtx_range() noexcept {}  // so that one that is only declared is no unused variable
 #endif
-  nvtx_range(nvtx_range const&) = delete;
-  nvtx_range& operator=(nvtx_range const&) = delete;
+  nvtx_range& operator=(nvtx_range&&) = delete;
 };
 
 }  // namespace ballast::inline v0

@@ -262,8 +262,7 @@ class step_log {
     std::swap(descriptor_, other.descriptor_);
     return *this;
   }
-  step_log(step_log const&) = delete;
-  step_log& operator=(step_log const&) = delete;
+  step_log& operator=(step_log&&) = delete;
   ~step_log()
   {
     if (descriptor_ >= 0) { (void)close(descriptor_); }
@@ -314,8 +313,7 @@ class step_log {
         is_held_ = flock(descriptor_, LOCK_EX) == 0;
       } while (!is_held_ && errno == EINTR);
     }
-    file_lock(file_lock const&) = delete;
-    file_lock& operator=(file_lock const&) = delete;
+    file_lock& operator=(file_lock&&) = delete;
     ~file_lock()
     {
       int const reason = errno;

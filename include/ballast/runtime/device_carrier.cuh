@@ -50,8 +50,7 @@ template <stream_communicator C>
 class device_carrier {
  public:
   explicit device_carrier(C& comm) : comm_(comm) {}
-  device_carrier(device_carrier const&) = delete;
-  device_carrier& operator=(device_carrier const&) = delete;
+  device_carrier& operator=(device_carrier&&) = delete;
   ~device_carrier() { static_cast<void>(comm_.wait()); }
 
   [[nodiscard]] rank_id rank() const noexcept { return comm_.rank(); }

@@ -48,8 +48,7 @@ class device_step_balancer : private step_balancer<Cost, Policy, Communicator, S
     BALLAST_EXPECTS(chosen.gpus_per_rank == 1, "options.gpus_per_rank is ", chosen.gpus_per_rank,
                     ", and a stream has one GPU; make a balancer for each");
   }
-  device_step_balancer(device_step_balancer const&) = delete;
-  device_step_balancer& operator=(device_step_balancer const&) = delete;
+  device_step_balancer& operator=(device_step_balancer&&) = delete;
   /// Waits first, at most until the deadline: kernels, NCCL and peers' copies may still use the
   /// memory that ends here.
   ~device_step_balancer() { static_cast<void>(wait_for_exchanges()); }

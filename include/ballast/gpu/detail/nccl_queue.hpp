@@ -298,8 +298,7 @@ class nccl_queue {
   /// Has no communicator until split() gives it one of its own.
   explicit nccl_queue(std::shared_ptr<nccl_stream> stream) : nccl_queue(own_, std::move(stream)) {}
 
-  nccl_queue(nccl_queue const&) = delete;
-  nccl_queue& operator=(nccl_queue const&) = delete;
+  nccl_queue& operator=(nccl_queue&&) = delete;
 
   /// Waits first, at most until the deadline: memory that is in use must not be freed, and freeing
   /// pinned memory would wait for the device without a deadline.

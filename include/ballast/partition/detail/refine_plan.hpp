@@ -297,8 +297,7 @@ class vector_plan {
     for (std::size_t d = 0; d < D; ++d) { total[d] += before[d]; }
     least_ = least_finishes<D>(problem, total, starts.size());
   }
-  vector_plan(vector_plan const&) = delete;
-  vector_plan& operator=(vector_plan const&) = delete;
+  vector_plan& operator=(vector_plan&&) = delete;
 
   /// Makes it the plan of these owners, if that keeps the limits, and returns whether it does.
   bool put(std::span<bag_id const> owner)

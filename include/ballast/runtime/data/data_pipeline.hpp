@@ -47,8 +47,7 @@ class data_pipeline {
   {
     BALLAST_EXPECTS(ranks >= 1, "a data pipeline of no ranks");
   }
-  data_pipeline(data_pipeline const&) = delete;
-  data_pipeline& operator=(data_pipeline const&) = delete;
+  data_pipeline& operator=(data_pipeline&&) = delete;
   ~data_pipeline()
   {
     {

@@ -75,8 +75,7 @@ template <std::default_initializable Plan>
 class ahead {
  public:
   explicit ahead(std::function<result<void>(Plan&)> make) : make_(std::move(make)) {}
-  ahead(ahead const&) = delete;
-  ahead& operator=(ahead const&) = delete;
+  ahead& operator=(ahead&&) = delete;
   ~ahead()
   {
     if (!thread_.joinable()) { return; }
