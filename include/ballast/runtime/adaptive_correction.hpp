@@ -74,7 +74,6 @@ struct measured_call {
   time_units predicted = 0;
 };
 
-/// What the samples of one shape add to a call.
 struct predicted_part {
   std::uint32_t call = 0;
   std::uint32_t shape = 0;
@@ -218,7 +217,6 @@ class time_factors {
     return span_of(of_shapes_);
   }
 
-  /// The number of a shape that a rank computes.
   [[nodiscard]] std::uint32_t shape(std::size_t rank, std::uint32_t bucket) const
   {
     return module_of_rank_[rank] * shape_buckets + bucket;
@@ -272,7 +270,6 @@ class time_factors {
     return static_cast<time_units>(static_cast<uint128>(time) * factor / unchanged_factor);
   }
 
-  /// What a call would have taken on the median rank.
   [[nodiscard]] time_units on_median_rank(measured_call const& call) const
   {
     return static_cast<time_units>(static_cast<uint128>(call.measured) * unchanged_factor /

@@ -12,7 +12,6 @@ namespace ballast::inline v0 {
 
 namespace detail {
 
-/// Makes a side stream, once.
 [[nodiscard]] inline result<void> make_once(std::optional<side_stream>& side)
 {
   if (side) { return {}; }

@@ -51,7 +51,6 @@ class step_cells {
     }
   }
 
-  /// The times of all positions in the step, by the owners.
   void write_rows()
   {
     add_up();
@@ -238,7 +237,6 @@ class step_shortener {
  private:
   [[nodiscard]] std::size_t positions() const { return as_given_.size(); }
 
-  /// What all samples take in all modules.
   [[nodiscard]] time_units time_of_all() const
   {
     time_units all = 0;
@@ -383,7 +381,6 @@ class step_shortener {
     makespans_[group] = makespan_of(setup_.schedule, step_.times[group], as_given_, memory_);
   }
 
-  /// Owners have to be those of the sums by now.
   void note_best()
   {
     time_units const longest = *std::max_element(makespans_.begin(), makespans_.end());

@@ -354,7 +354,6 @@ struct model_profiler {
   }
 
  private:
-  /// The FLOP of a point on all of its GPUs together.
   [[nodiscard]] double flop_of(point const& of) const
   {
     flop_polynomial const part =
@@ -388,7 +387,6 @@ struct model_profiler {
     return all;
   }
 
-  /// Whether a point is as large as one of its part and degree that did not fit.
   [[nodiscard]] static bool is_beyond(std::vector<limit> const& limits, point const& of)
   {
     return std::any_of(limits.begin(), limits.end(), [&of](limit const& each) {

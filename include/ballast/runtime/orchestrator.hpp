@@ -44,22 +44,15 @@ namespace ballast::inline v0 {
 ///                 phase_planner over the gathered samples
 ///             (2) outputs go from where they are encoded to where the language model needs them in
 ///                 one exchange, texts from where they were read
-///             (3) a step that cannot be planned is an error of next() on every rank, also where
-///                 only one could not plan it; the next step can be submitted
+///             (3) a step that cannot be planned is an error of next(), as in a step_balancer
 ///             (4) a rank that is missing when a step is gathered is named by next() of that step
-///             (5) the destructor ends the thread after the step that was submitted last is
-///                 planned, taken or not, which waits no longer than the communicator's deadline
-///                 for ranks that have not submitted it
+///             (5) the destructor ends the thread as a step_balancer's does, which waits no longer
+///                 than the communicator's deadline for ranks that have not submitted the step
 ///             (6) a pass whose rows all lie where the language model has them exchanges nothing
 ///             (7) once two steps as large were planned and moved, nothing is allocated
-/// Errors      submit: wrong_order, if the step before has not been taken; the first time those of
-///             split, and transport if the communicator says that it does not serve several threads
-///             (MPI without MPI_THREAD_MULTIPLE, NCCL). next: wrong_order, if no step was
-///             submitted; those of phase_planner and of the communicator; mismatch, on a rank
-///             that has a plan, if others have a different one or none, and then why; failed, with
-///             its text, on a rank where a cost threw. std::bad_alloc is thrown again by next(),
-///             after the others have been told. Of a carrier, those of its begin_step; then the
-///             step is taken. All else: those of route.
+/// Errors      submit and next: those of a step_balancer's, with phase_planner as the planner (MPI
+///             without MPI_THREAD_MULTIPLE and NCCL do not serve several threads); of next also
+///             those of a carrier's begin_step; then the step is taken. All else: those of route.
 /// Complexity  submit copies what was read. On the thread gather_samples, of 16 bytes for each
 ///             sample and subsequence, one all_gather of 9 bytes a rank, and the phase_planner.
 ///             to_encoder, to_model: one all_to_all_v, all arrays of a call together. to_pass,

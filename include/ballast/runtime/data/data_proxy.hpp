@@ -78,9 +78,7 @@ class data_state {
     return out.line("check").number(check).text();
   }
 
-  /// Reads what save() wrote.
-  ///
-  /// Errors      syntax: it did not; mismatch: it is of other data, steps or windows.
+  /// Errors      syntax: save() did not write it; mismatch: it is of other data, steps or windows.
   [[nodiscard]] result<saved_step> read(std::string_view text, data_windows const& windows) const
   {
     if (text.starts_with("data_pipeline 1\n")) {
@@ -260,7 +258,6 @@ class epoch_order {
   }
 
  private:
-  /// Puts the samples of each group side by side, groups in the order of their numbers.
   void group(std::vector<std::uint32_t> const& together)
   {
     members_.resize(samples_);

@@ -516,7 +516,6 @@ class proxy_rank {
     }
   }
 
-  /// A rank says what its part is.
   void meet(peer const& own, bool loads)
   {
     if (loads != peers_.is_trainer(own)) { return; }
@@ -621,7 +620,6 @@ class proxy_rank {
     }
   }
 
-  /// Ends the loaders when all trainers have left.
   void end()
   {
     auto const loaders = peers_.loaders();

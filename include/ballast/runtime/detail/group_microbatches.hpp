@@ -41,7 +41,6 @@ class group_microbatches {
     }
   }
 
-  /// Replicas of a module in a group.
   [[nodiscard]] std::size_t replicas(std::size_t module) const { return modules_[module].replicas; }
 
   /// Samples to the microbatches of all groups, and these to groups.
@@ -158,7 +157,6 @@ class group_microbatches {
     return false;
   }
 
-  /// The samples of a microbatch to the replicas of a module.
   [[nodiscard]] result<void> to_replicas(workspace& memory, std::size_t module,
                                          std::span<sample_id const> samples,
                                          std::span<sample_time const> times)

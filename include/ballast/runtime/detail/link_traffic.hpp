@@ -299,7 +299,6 @@ class link_traffic {
     return done;
   }
 
-  /// Waits for a message; the caller has its block.
   [[nodiscard]] result<block> receive(coming_message& each)
   {
     auto const came = comm_.wait_for(each.transfer);

@@ -67,7 +67,6 @@ class message_pool {
     if (each != none) { all_[each].is_spoilt = spoilt; }
   }
 
-  /// Copies bytes of rows.
   void copy(std::byte* to, std::byte const* from, std::size_t bytes) const
   {
     all_.front().bytes.copy(to, from, bytes);
@@ -132,7 +131,6 @@ class message_pool {
     return done;
   }
 
-  /// Waits until all has gone.
   template <class C>
   [[nodiscard]] result<void> finish_sends(C& comm)
   {
@@ -164,7 +162,6 @@ class message_pool {
     for (held& each : all_) { each.holds = 0; }
   }
 
-  /// Memory of all blocks.
   [[nodiscard]] std::size_t bytes() const
   {
     std::size_t sum = 0;

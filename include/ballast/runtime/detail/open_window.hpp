@@ -190,7 +190,6 @@ struct open_window {
     return std::span(parts).subspan(own.first_part, own.parts);
   }
 
-  /// Puts samples in the order of their steps.
   void sort_by_step()
   {
     needed.resize(samples.size());

@@ -172,7 +172,6 @@ class common_steps {
   {
     BALLAST_EXPECTS(is_planned_, "there is no plan: no step was planned, or planning it failed");
   }
-  /// The step that was planned at once or taken last.
   [[nodiscard]] Step const& step() const { return expect_plan(), ahead_.present().step; }
   /// What all ranks have read in it.
   [[nodiscard]] gathered_samples<Sample> const& samples() const
