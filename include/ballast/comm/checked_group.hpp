@@ -125,7 +125,6 @@ class checked_group {
   [[nodiscard]] Pairs& pairs() noexcept { return own_->pairs; }
   [[nodiscard]] Pairs const& pairs() const noexcept { return own_->pairs; }
 
-  /// What gather_word() was told by each rank.
   [[nodiscard]] std::span<std::uint64_t const> words() const
   {
     return detail::span_of(own_->words);
@@ -194,7 +193,6 @@ class checked_group {
                                            std::move(differing->ranks));
   }
 
-  /// Gathers every rank's word.
   [[nodiscard]] result<void> gather_word(char const* operation, std::uint64_t word)
   {
     own_->words[pairs().rank()] = word;

@@ -242,7 +242,6 @@ class mpi_pairs {
     return to_id<transfer_id>(transfers_.begin());
   }
 
-  /// The name of the call that began a transfer.
   [[nodiscard]] char const* call_of(transfer_id id) { return name_of(transfers_.at(id)); }
 
   /// Whether it has ended; wait_for says how.
@@ -486,7 +485,6 @@ class mpi_communicator : public checked_group<detail::mpi_pairs> {
     });
   }
 
-  /// The channel's communicators.
   [[nodiscard]] result<void> duplicate(MPI_Comm borrowed)
   {
     detail::mpi_channel& channel = *pairs().channel();

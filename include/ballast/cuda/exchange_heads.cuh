@@ -78,21 +78,12 @@ template <std::same_as<head_array>... Arrays>
 ///              heads_of(q, q_whole, 32, 128),
 ///              heads_of(k, k_whole, 8, 128), heads_of(v, v_whole, 8, 128))
 ///
-/// Collective; some GPUs may call this one, and others to_heads() of the host.
-///
 /// Shapes      each array: from[plan.rows(gpu)][heads][dim], to[plan.rows()][share][dim], by the
 ///             plan staged last; temporary[exchange_bytes()].
-/// Expects     bag.size() == plan.gpus(), and the plan is uploaded and prepared, for arrays of these
-///             shapes, by work that is queued already. The stream's device is the current one, and
-///             reaches arrays and temporary, which nothing else uses until the stream has done the
-///             exchange. No `to` overlaps another array, nor its own `from` except in a bag of one.
+/// Expects     bag.size() == plan.gpus(), and the plan is prepared for arrays of these shapes. In a
+///             bag of one a `to` may be its own `from`.
 /// Ensures     (1) when the stream has done it, `to` is what to_heads() of the host makes it
-///             (2) it waits for nothing but what the communicator's all_to_all_v waits for
-///             (3) the steady state allocates nothing
-/// Errors      those of the communicator's all_to_all_v; transport with CUDA's code and text. Then
-///             `to` is unspecified. bag.wait() reports later failures.
-/// Complexity  two kernels, one before the messages and one after them, and where the exchange has a
-///             side stream one beside them.
+/// The rest is as for route() of arrays in device memory (route_rows.cuh).
 template <stream_communicator C, std::same_as<head_array>... Arrays>
 [[nodiscard]] result<void> to_heads(C& bag, prepared_heads const& ready,
                                     std::span<std::byte> temporary, Arrays const&... arrays)

@@ -58,7 +58,6 @@ class mpi_incoming {
     return number;
   }
 
-  /// Receives what has come.
   void look()
   {
     if (expected_ == 0) { return; }

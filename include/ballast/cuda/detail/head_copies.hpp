@@ -55,7 +55,6 @@ struct head_blocks {
   }
 };
 
-/// Writes the zeros after a block that lies in messages.
 BALLAST_HOST_DEVICE inline void write_padding(head_split::block const& block, std::byte* messages)
 {
   for (std::size_t at = block.bytes(); at < block.room(); ++at) {
@@ -341,7 +340,6 @@ struct head_sums : unpacked_to_tokens {
     return bits % sizeof(uint4) == 0;  // `shared` is one head, and strides are so many heads
   }
 
-  /// Makes one Word of a row of a sum.
   template <class T, class Word>
   BALLAST_HOST_DEVICE void add(std::uint32_t index, tokens row, std::uint32_t word) const
   {
@@ -357,7 +355,6 @@ struct head_sums : unpacked_to_tokens {
     sum.store(array_of(index).to + static_cast<std::size_t>(row) * second.row + second.first + at);
   }
 
-  /// Makes one thread's part of a sum.
   template <class T, class Word>
   BALLAST_HOST_DEVICE void add_strided(std::uint32_t index, std::uint32_t thread,
                                        std::uint32_t threads) const

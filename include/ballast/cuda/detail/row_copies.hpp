@@ -185,7 +185,6 @@ struct piece_sums {
   std::uint32_t count = 0;
   std::size_t elements = 0;
 
-  /// Computes one thread's sums.
   BALLAST_HOST_DEVICE void add(std::size_t thread, std::size_t threads) const
   {
     for (std::size_t at = thread; at < elements; at += threads) { add_at(at); }
@@ -227,7 +226,6 @@ struct repeated_rows {
   T* repeated = nullptr;
   std::size_t width = 0;
 
-  /// Makes one thread's copies.
   BALLAST_HOST_DEVICE void run(std::size_t thread, std::size_t threads) const
   {
     std::size_t const elements = static_cast<std::size_t>(*table.count) * width;
@@ -249,7 +247,6 @@ struct summed_rows {
   T* rows = nullptr;
   std::size_t width = 0;
 
-  /// Computes one thread's sums.
   BALLAST_HOST_DEVICE void run(std::size_t thread, std::size_t threads) const
   {
     std::size_t const elements = static_cast<std::size_t>(*table.count) * width;

@@ -34,7 +34,6 @@ class temporary_storage {
     return is_only_asking() ? nullptr : reinterpret_cast<T*>(memory_ + skipped_ + begin);
   }
 
-  /// Where the first array begins.
   [[nodiscard]] std::byte* begin() const noexcept { return memory_ + skipped_; }
 
   [[nodiscard]] bool is_only_asking() const noexcept { return memory_ == nullptr; }
@@ -57,7 +56,6 @@ class temporary_storage {
   return cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device);
 }
 
-/// Queues a kernel.
 template <class... Parameters, class... Arguments>
 [[nodiscard]] cudaError_t launch(void (*kernel)(Parameters...), std::size_t blocks,
                                  unsigned threads, cudaStream_t stream,

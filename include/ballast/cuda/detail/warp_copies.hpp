@@ -52,7 +52,6 @@ template <class T>
 #endif
 }
 
-/// Writes a T as load_as reads it.
 template <class T>
 BALLAST_HOST_DEVICE void store_as(std::byte* to, T value)
 {
