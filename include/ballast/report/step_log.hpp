@@ -262,7 +262,6 @@ class step_log {
     std::swap(descriptor_, other.descriptor_);
     return *this;
   }
-  step_log& operator=(step_log&&) = delete;
   ~step_log()
   {
     if (descriptor_ >= 0) { (void)close(descriptor_); }
