@@ -8,13 +8,13 @@
 
 namespace ballast::inline v0 {
 
+namespace detail {
+
 /// Queues the work on one chunk on a stream; returns the result of CUDA or of a communicator.
 template <class F>
 concept chunk_work =
     std::same_as<std::invoke_result_t<F&, std::uint32_t, cudaStream_t>, cudaError_t> ||
     std::same_as<std::invoke_result_t<F&, std::uint32_t, cudaStream_t>, result<void>>;
-
-namespace detail {
 
 [[nodiscard]] inline result<void> judged(char const*, result<void> done)
 {
@@ -87,7 +87,7 @@ class overlapped_chunks {
     return static_cast<std::uint32_t>(events_.size() - 1);
   }
 
-  template <chunk_work Copy, chunk_work Compute>
+  template <detail::chunk_work Copy, detail::chunk_work Compute>
   [[nodiscard]] result<void> copy_then_compute(std::uint32_t chunks, Copy copy,
                                                cudaStream_t copy_stream, Compute compute,
                                                cudaStream_t compute_stream) const
@@ -100,7 +100,7 @@ class overlapped_chunks {
     });
   }
 
-  template <chunk_work Compute, chunk_work Copy>
+  template <detail::chunk_work Compute, detail::chunk_work Copy>
   [[nodiscard]] result<void> compute_then_copy(std::uint32_t chunks, Compute compute,
                                                cudaStream_t compute_stream, Copy copy,
                                                cudaStream_t copy_stream) const
@@ -113,7 +113,7 @@ class overlapped_chunks {
     });
   }
 
-  template <chunk_work Copy, chunk_work Compute>
+  template <detail::chunk_work Copy, detail::chunk_work Compute>
   [[nodiscard]] result<void> beside(Copy copy, cudaStream_t copy_stream, Compute compute,
                                     cudaStream_t compute_stream) const
   {

@@ -395,11 +395,11 @@ template <class Projection, class Samples>
   requires cost_projection<Projection, Samples>
 using planned_cost = typename detail::cost_of_samples<Projection, Samples>::type;
 
+namespace detail {
+
 /// A policy that plans by costs of this type.
 template <class Policy, class Cost>
-concept policy_by = detail::plans_by<Policy, Cost>;
-
-namespace detail {
+concept policy_by = plans_by<Policy, Cost>;
 
 /// What every policy expects of the arrays that it is run with.
 inline void expect_policy_arrays(partition_problem const& problem,

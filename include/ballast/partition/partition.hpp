@@ -36,7 +36,7 @@ concept knows_attention =
 template <class Samples, class Bags, class CostOf, class LengthOf, class Policy>
 concept partition_arguments =
     std::ranges::forward_range<Samples> && std::same_as<Bags, bag_layout> &&
-    cost_projection<CostOf, Samples> && policy_by<Policy, planned_cost<CostOf, Samples>> &&
+    cost_projection<CostOf, Samples> && detail::policy_by<Policy, planned_cost<CostOf, Samples>> &&
     integer_projection<LengthOf, Samples>;
 
 template <class Samples, class LengthOf>
@@ -63,7 +63,7 @@ consteval auto what_is_refused()
   } else if constexpr (partition_policy<CostOf>) {
     return std::type_identity<the_cost_comes_before_limits_and_policy>();
   } else if constexpr (cost_vector_projection<CostOf, Samples>) {
-    if constexpr (!policy_by<Policy, planned_cost<CostOf, Samples>>) {
+    if constexpr (!detail::policy_by<Policy, planned_cost<CostOf, Samples>>) {
       return std::type_identity<
           the_policy_must_take_a_cost_vector_problem_loads_owner_and_workspace>();
     } else {
@@ -135,7 +135,7 @@ template <class Cost>
 /// Source      several quantities, for encoder and LLM: DFLOP, a data-driven framework for
 ///             multimodal LLM training pipelines, its online microbatch scheduler.
 template <class Cost, std::ranges::forward_range Samples, cost_projection<Samples> CostOf,
-          integer_projection<Samples> LengthOf, policy_by<Cost> Policy = refine<>>
+          integer_projection<Samples> LengthOf, detail::policy_by<Cost> Policy = refine<>>
   requires std::same_as<planned_cost<CostOf, Samples>, Cost>
 [[nodiscard]] result<void> partition_into(basic_partition_plan<Cost>& plan, workspace& memory,
                                           Samples&& samples, bag_layout const& bags,
@@ -186,7 +186,7 @@ template <class Cost, std::ranges::forward_range Samples, cost_projection<Sample
 
 /// The same for samples that are numbers: their own lengths.
 template <class Cost, std::ranges::forward_range Samples, cost_projection<Samples> CostOf,
-          policy_by<Cost> Policy = refine<>>
+          detail::policy_by<Cost> Policy = refine<>>
   requires std::same_as<planned_cost<CostOf, Samples>, Cost> &&
            integer_projection<std::identity, Samples>
 [[nodiscard]] result<void> partition_into(basic_partition_plan<Cost>& plan, workspace& memory,
@@ -204,7 +204,7 @@ template <class Cost, std::ranges::forward_range Samples, cost_projection<Sample
 ///     auto const plan = partition(lengths, one_gpu_bags(8), cost, {.most_per_gpu = 8192});
 template <std::ranges::forward_range Samples, cost_projection<Samples> CostOf,
           integer_projection<Samples> LengthOf, class Policy = refine<>>
-  requires policy_by<Policy, planned_cost<CostOf, Samples>>
+  requires detail::policy_by<Policy, planned_cost<CostOf, Samples>>
 [[nodiscard]] auto partition(Samples&& samples, bag_layout const& bags, CostOf const& cost_of,
                              LengthOf const& length_of, placement_limits const& limits = {},
                              Policy const& policy = {})
@@ -221,7 +221,7 @@ template <std::ranges::forward_range Samples, cost_projection<Samples> CostOf,
 template <std::ranges::forward_range Samples, cost_projection<Samples> CostOf,
           class Policy = refine<>>
   requires integer_projection<std::identity, Samples> &&
-           policy_by<Policy, planned_cost<CostOf, Samples>>
+           detail::policy_by<Policy, planned_cost<CostOf, Samples>>
 [[nodiscard]] auto partition(Samples&& samples, bag_layout const& bags, CostOf const& cost_of,
                              placement_limits const& limits = {}, Policy const& policy = {})
     -> result<basic_partition_plan<planned_cost<CostOf, Samples>>>
