@@ -466,9 +466,7 @@ class attention_search {
 /// Complexity  O(n log n + m log m); for every time tried that of `detail::attention_filling`,
 ///             O(n + m log n) where packed work falls with attention; and O(work), with
 ///             O(m) for every exchange that is made.
-/// Source      the objective is that of Algorithm 5 of B. Xiao, Y. Zheng et al., "OrchMLLM:
-///             Orchestrate Multimodal Data with Batch Post-Balancing to Accelerate Multimodal Large
-///             Language Model Training", arXiv 2503.23830, 2025; filling by bisection follows E. G.
+/// Source      the objective is that of conv_transformer_batches; filling by bisection follows E. G.
 ///             Coffman, M. R. Garey, D. S. Johnson, "An Application of Bin-Packing to
 ///             Multiprocessor Scheduling", SIAM J. Comput. 7(1):1-17, 1978; the bound is
 ///             `detail::attention_bound`.

@@ -225,8 +225,8 @@ using cost_vector = std::array<cost_units, D>;
 
 /// The input of a policy that plans by several quantities: n samples to put in m bags.
 ///
-/// `partition()` builds it and checks what is expected here. A caller that runs a policy
-/// directly has to keep to it. With costs alone all bins are equal, and every sample fits each.
+/// `partition()` builds it and checks what is expected here. With costs alone all bins are equal, and
+/// every sample fits each.
 ///
 /// Shapes      costs[n]; lengths[n] and gpus[m], or both empty where every sample fits every bag;
 ///             speeds[m], or empty where all bags are equally fast.
@@ -248,7 +248,7 @@ struct cost_vector_problem {
     return speeds.empty() ? 1 : speeds[bag];
   }
 
-  /// Whether the bag splits the sample, or has one GPU for it: see `partition_problem::fits`.
+  /// As `partition_problem::fits`.
   [[nodiscard]] constexpr bool fits(std::size_t sample, std::size_t bag) const noexcept
   {
     return gpus.empty() || partition_problem::splits(lengths[sample], gpus[bag]);
@@ -274,15 +274,8 @@ struct cost_vector_problem {
 /// Decides which bag owns each sample, so that the largest load per speed of any bag in any
 /// dimension is small.
 ///
-/// In, out     loads[m] enters as work that each bag already has and leaves as the total; m >= 1.
-///             owner[n] enters as bag m, which does not exist, and leaves with one bag per sample,
-///             which the sample fits. Where there are capacities, a sample for which the policy
-///             found no room may keep bag m.
-///             memory is scratch that the policy gives back.
-/// Returns     nothing, or a makespan that no plan gets below, as the policy has proven.
-///
-/// A policy is a value, usually without state, with its parameters as public members. One type may
-/// be this and a partition_policy, as `refine` is. One that looks at costs alone serves equal bags.
+/// It takes and returns what a partition_policy does; one type may be both, as `refine` is. One that
+/// looks at costs alone serves equal bags.
 template <class P, std::size_t D>
 concept cost_vector_policy =
     requires(P const policy, cost_vector_problem<D> const& problem, std::span<cost_vector<D>> loads,
@@ -291,8 +284,7 @@ concept cost_vector_policy =
                    std::same_as<decltype(policy(problem, loads, owner, memory)), ratio>;
     };
 
-/// Runs a policy. Returns the makespan that no plan gets below, as the policy has proven, or 0
-/// where it proves nothing.
+/// The same by several quantities.
 template <std::size_t D, cost_vector_policy<D> Policy>
 ratio run_policy(Policy const& policy, cost_vector_problem<D> const& problem,
                  std::span<cost_vector<D>> loads, std::span<bag_id> owner, workspace& memory)

@@ -15,7 +15,7 @@ namespace ballast::inline v0 {
 /// a comparison sort does, and it moves 8 bytes per sample and pass.
 ///
 /// Shapes      order[n], costs[n]; n < 2^32; the spans do not overlap.
-/// Expects     order.size() == costs.size(); no cost is negative.
+/// Expects     no cost is negative.
 /// Ensures     (1) order holds every sample once, with its cost
 ///             (2) costs do not increase, and equal costs are in sample order
 /// Complexity  O(n) while few different costs agree in their highest 30 bits, O(n log n) at worst;

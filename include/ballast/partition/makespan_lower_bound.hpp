@@ -617,8 +617,7 @@ class two_kinds {
   return problem;
 }
 
-/// A makespan that no plan gets below: in every plan, some bag has at least this load per speed in
-/// some dimension.
+/// A makespan that no plan gets below.
 ///
 /// It is the larger of two: what `makespan_lower_bound` says of each dimension by itself; and what
 /// it says of the sums over all dimensions, divided by their number, since some dimension of a bag

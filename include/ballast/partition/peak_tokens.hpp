@@ -15,8 +15,7 @@ namespace ballast::inline v0 {
 /// that does not balance.
 ///
 /// Shapes      lengths[n], owner[n].
-/// Expects     owner.size() == lengths.size(); lengths are from 0 to longest_sample, owners are
-///             bags of the layout.
+/// Expects     lengths are from 0 to longest_sample, owners are bags of the layout.
 /// Ensures     (1) the largest, over bags, of the sum of the lengths of its samples, or of a padded
 ///                 batch their number times the longest, each divided by the GPUs of the bag and
 ///                 rounded up. Padded attention needs no memory that grows with its padding, since

@@ -79,7 +79,7 @@ ratio refine_plan(policy_ref<cost_vector<D>> const& inner, std::uint64_t work_pe
 /// With nodes it tries all plans of up to about twenty samples; with more the nodes, here bags
 /// looked at, end, and steps of more than 2^14 samples times bags are left out.
 ///
-/// Ensures     (6) every sample has one bag, which it fits, and loads have changed as the owners have
+/// Ensures     (6) those of (1) and (2)
 ///             (7) the makespan is not above the inner policy's
 ///             (8) with no work per sample the plan is the inner policy's
 ///             (9) where the search with nodes came to its end, a second one, as long, looks among
