@@ -15,7 +15,7 @@ namespace ballast::inline v0 {
 ///             as those of a prompt. A mask with the documents' lengths here is full.
 struct attention_mask {
   tokens window = 0;
-  std::vector<tokens> prefixes;
+  std::vector<tokens> prefixes = {};
   std::uint32_t layers = 1;  ///< that have this mask, by which the keys moved for it count
 };
 
