@@ -22,7 +22,7 @@ endif()
 example_test(first_pipeline first_pipeline "rank 1: w 1.000, loss 0.00000")
 example_test(first_data first_data "the ranks trained on 497514 and 497508 bytes")
 example_test(own_trainer own_trainer "at most 0.00 % above the best plan there is")
-foreach(name IN ITEMS all_five knapformer orchmllm disttrain flexrl)  # which compare with one rank by itself
+foreach(name IN ITEMS all_five knapformer orchmllm disttrain flexrl rows_of_documents)  # compare with one rank
   example_test(${name} ${name} "")
 endforeach()
 example_test(dflop_steps dflop "")  # likewise
@@ -79,7 +79,7 @@ if(TARGET example_orchmllm AND MPI_CXX_FOUND AND MPIEXEC_EXECUTABLE)
   set_tests_properties(example_orchmllm_mpi PROPERTIES
     PROCESSORS 2 TIMEOUT 240 ENVIRONMENT "${mpi_environment}")
 endif()
-foreach(name IN ITEMS all_five disttrain dflop flexrl)  # compare with one rank by itself
+foreach(name IN ITEMS all_five disttrain dflop flexrl rows_of_documents)  # compare with one rank by itself
   if(TARGET example_${name} AND MPI_CXX_FOUND AND MPIEXEC_EXECUTABLE)
     add_test(NAME example_${name}_mpi
       COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} 8 $<TARGET_FILE:example_${name}> mpi)

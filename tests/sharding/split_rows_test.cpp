@@ -15,7 +15,7 @@ using namespace ballast_test;
 struct pack {
   std::vector<tokens> documents = {};
   std::size_t ranks = 1;
-  std::vector<attention_mask> masks = {{}};
+  std::vector<row_mask> masks = {{}};
   tokens block = 1;
   std::uint32_t permille = 5;
 
@@ -27,9 +27,9 @@ result<row_split> split_of(pack const& each)
   return split_rows(each.documents, each.ranks, each.masks, each.block, each.permille);
 }
 
-attention_mask draw_mask(std::vector<tokens> const& documents, random_source& random)
+row_mask draw_mask(std::vector<tokens> const& documents, random_source& random)
 {
-  attention_mask mask{.layers = static_cast<std::uint32_t>(1 + random.below(3))};
+  row_mask mask{.layers = static_cast<std::uint32_t>(1 + random.below(3))};
   switch (random.below(4)) {
     case 0: mask.window = random.between(1, 9); break;
     case 1: mask.prefixes = documents; break;
@@ -56,7 +56,7 @@ pack draw_pack(std::size_t ranks, tokens most_blocks, tokens block, random_sourc
 }
 
 // The keys that each row of the pack sees, row by row and key by key.
-std::vector<std::set<tokens>> keys_of_rows(pack const& each, attention_mask const& mask)
+std::vector<std::set<tokens>> keys_of_rows(pack const& each, row_mask const& mask)
 {
   std::vector<std::set<tokens>> keys;
   tokens start = 0;
@@ -87,7 +87,7 @@ struct judged {
 };
 
 template <class OwnerOf>
-judged judge(pack const& each, attention_mask const& mask, OwnerOf const& owner_of)
+judged judge(pack const& each, row_mask const& mask, OwnerOf const& owner_of)
 {
   judged found{std::vector<std::int64_t>(each.ranks), std::vector<std::set<tokens>>(each.ranks)};
   auto const keys = keys_of_rows(each, mask);
@@ -196,7 +196,7 @@ class all_splits {
   {
     blocks_ = static_cast<std::size_t>((each.rows() + each.block - 1) / each.block);
     while (blocks_ % each.ranks != 0) { ++blocks_; }
-    for (attention_mask const& mask : each.masks) {
+    for (row_mask const& mask : each.masks) {
       auto const keys = keys_of_rows(each, mask);
       auto& own = parts_.emplace_back();
       own.pairs.resize(blocks_);
@@ -335,7 +335,7 @@ TEST(SplitRows, FindsTheBestOfMoreSplitsMostly)
 
 TEST(SplitRows, LevelsSeveralMasksOfSmallPacks)
 {
-  std::vector<attention_mask> const masks = {{}, {.window = 3}};
+  std::vector<row_mask> const masks = {{}, {.window = 3}};
   auto const twelve = split_of({.documents = {4, 8}, .ranks = 2, .masks = masks}).value();
   EXPECT_EQ(twelve.rows_of_rank, 6);
   EXPECT_EQ(twelve.for_mask[0].pairs, (std::vector<std::int64_t>{23, 23}));
@@ -409,7 +409,7 @@ TEST(SplitRows, IsNoWorseThanPlainSplits)
     for (bool const has_tails : {false, true}) {
       if (has_tails && blocks_of_rank % 2 != 0) { continue; }
       std::vector<std::int64_t> of_plain, keys;
-      for (attention_mask const& mask : each.masks) {
+      for (row_mask const& mask : each.masks) {
         auto const found = judge(each, mask, [&](std::size_t row) {
           std::size_t const at = row / 2;
           return has_tails ? std::min(at, blocks - 1 - at) / (blocks_of_rank / 2)

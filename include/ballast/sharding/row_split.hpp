@@ -13,7 +13,7 @@ namespace ballast::inline v0 {
 /// Units       window: the last so many of these keys, the query's own among them; 0: all.
 ///             prefixes: the first so many keys of each document are seen by all its queries too,
 ///             as those of a prompt. A mask with the documents' lengths here is full.
-struct attention_mask {
+struct row_mask {
   tokens window = 0;
   std::vector<tokens> prefixes = {};
   std::uint32_t layers = 1;  ///< that have this mask, by which the keys moved for it count
@@ -54,11 +54,20 @@ struct row_split {
   tokens block = 0;            ///< rows
   tokens rows_of_rank = 0;     ///< a multiple of the block
   std::vector<tokens> starts;  ///< of the documents in the pack, and the end of the last one
-  std::vector<attention_mask> masks;
+  std::vector<row_mask> masks;
   std::vector<rank_id> owner;
   std::vector<tokens> rows;
   std::vector<tokens> places;
   std::vector<mask_part> for_mask;
+
+  /// The rows of the pack that a rank has.
+  [[nodiscard]] std::span<tokens const> rows_of(rank_id rank) const
+  {
+    auto const own = static_cast<std::size_t>(rows_of_rank);
+    BALLAST_EXPECTS((to_index(rank) + 1) * own <= rows.size(), "rows of rank ", to_index(rank),
+                    " of ", for_mask[0].pairs.size());
+    return detail::span_of(rows, to_index(rank) * own, own);
+  }
 
   /// The calls that compute the attention of a rank, without those that have no query: one that is
   /// causal, and for prefixes one that is not.
@@ -100,7 +109,7 @@ struct row_range {
 struct masked_document {
   tokens start, rows, window, prefix;
 
-  masked_document(row_split const& split, attention_mask const& mask, std::size_t document)
+  masked_document(row_split const& split, row_mask const& mask, std::size_t document)
       : start(split.starts[document]),
         rows(split.starts[document + 1] - start),
         window(mask.window == 0 ? rows : mask.window),
@@ -131,7 +140,7 @@ struct masked_document {
 }
 
 /// The keys that the queries of a block see together: without a gap, since each sees its own.
-[[nodiscard]] inline row_range keys_of_block(row_split const& split, attention_mask const& mask,
+[[nodiscard]] inline row_range keys_of_block(row_split const& split, row_mask const& mask,
                                              std::size_t at)
 {
   tokens const end = split.starts.back();
@@ -149,9 +158,7 @@ struct masked_document {
 
 inline std::vector<row_split::kernel_call> row_split::calls(rank_id rank, std::size_t mask) const
 {
-  std::size_t const all = static_cast<std::size_t>(rows_of_rank);
-  BALLAST_EXPECTS(mask < masks.size() && (to_index(rank) + 1) * all <= rows.size(),
-                  "attention of rank ", to_index(rank), " with mask ", mask, " of ", masks.size());
+  BALLAST_EXPECTS(mask < masks.size(), "attention with mask ", mask, " of ", masks.size());
   std::array<kernel_call, 2> made;  // for all keys, causal
   made[0].causal = false;
   made[1].window = masks[mask].window;
@@ -162,11 +169,12 @@ inline std::vector<row_split::kernel_call> row_split::calls(rank_id rank, std::s
     call.cu_queries.push_back(call.cu_queries.back() + queries);
     call.cu_keys.push_back(call.cu_keys.back() + keys);
   };
-  auto const held = detail::span_of(rows, to_index(rank) * all, all);
-  for (std::size_t at = 0; at < all && held[at] < starts.back();) {
+  auto const held = rows_of(rank);
+  for (std::size_t at = 0; at < held.size() && held[at] < starts.back();) {
     detail::masked_document const own(*this, masks[mask], detail::document_of(*this, held[at]));
     std::size_t end = at + 1;
-    while (end < all && held[end] == held[end - 1] + 1 && held[end] < own.start + own.rows) {
+    while (end < held.size() && held[end] == held[end - 1] + 1 &&
+           held[end] < own.start + own.rows) {
       ++end;
     }
     auto const query = static_cast<tokens>(at);

@@ -135,7 +135,7 @@ class row_search {
   static constexpr std::uint32_t nowhere = ~std::uint32_t{0};
   static constexpr std::uint64_t most_tried = 20'000;  ///< splits
 
-  void read(row_split const& split, attention_mask const& mask, mask_part& part,
+  void read(row_split const& split, row_mask const& mask, mask_part& part,
             std::uint32_t uneven_permille, workspace::frame& scratch)
   {
     part.layers = mask.layers;
@@ -271,9 +271,10 @@ class row_search {
         stages;
     std::fill(place_of_end_.begin(), place_of_end_.end(), nowhere);
     for (std::size_t at = 1; at <= blocks_; ++at) { note_end(at); }
-    for (std::int64_t stage = 0; stage < stages; ++stage) {
+    for (std::int64_t stage = 0; stage < 2 * stages; ++stage) {
+      if (stage >= stages && refresh().uneven == 0) { break; }
       std::int64_t const worth = (block_ * layers_ * static_cast<std::int64_t>(held_of_rank_) * 4)
-                                 << stage;
+                                 << std::min(stage, stages);
       for (mask_part& mask : masks_) {
         std::int64_t const mean = mask.total() / static_cast<std::int64_t>(ranks_);
         mask.shift = 0;
@@ -282,7 +283,7 @@ class row_search {
       }
       for (std::int64_t step = 0; step < steps && end_count_ > 0; ++step) {
         if (step % 256 == 0 && cancel_scope::is_cancelled()) { return; }
-        std::int64_t const left = (stages - stage) * steps - step;
+        std::int64_t const left = std::max<std::int64_t>(stages - stage, 1) * steps - step;
         try_exchange(block_ * layers_ * left / (stages * steps));
       }
     }
@@ -476,7 +477,7 @@ inline void bound_moved_keys(row_split& split)
 
 /// Why rows cannot be split, if so.
 [[nodiscard]] inline result<void> check_rows(std::span<tokens const> documents, std::size_t ranks,
-                                             std::span<attention_mask const> masks, tokens block)
+                                             std::span<row_mask const> masks, tokens block)
 {
   constexpr tokens most = tokens{1} << 30;
   if (ranks == 0 || block < 1 ||
@@ -496,7 +497,7 @@ inline void bound_moved_keys(row_split& split)
   }
   std::uint64_t layers = 0;
   for (std::size_t at = 0; at < masks.size(); ++at) {
-    attention_mask const& mask = masks[at];
+    row_mask const& mask = masks[at];
     layers += mask.layers;
     bool is_right =
         mask.layers > 0 && layers <= 1000 && mask.window >= 0 &&
@@ -540,7 +541,7 @@ inline void bound_moved_keys(row_split& split)
 ///             and tails are the rule of Megatron-LM. The search is ours.
 [[nodiscard]] inline result<void> split_rows_into(
     row_split& split, workspace& memory, std::span<tokens const> documents, std::size_t ranks,
-    std::span<attention_mask const> masks, tokens block = 128, std::uint32_t uneven_permille = 5)
+    std::span<row_mask const> masks, tokens block = 128, std::uint32_t uneven_permille = 5)
 {
   if (auto checked = detail::check_rows(documents, ranks, masks, block); !checked) {
     return checked;
@@ -563,7 +564,7 @@ inline void bound_moved_keys(row_split& split)
 /// The same, once: returns a new split.
 [[nodiscard]] inline result<row_split> split_rows(std::span<tokens const> documents,
                                                   std::size_t ranks,
-                                                  std::span<attention_mask const> masks,
+                                                  std::span<row_mask const> masks,
                                                   tokens block = 128,
                                                   std::uint32_t uneven_permille = 5)
 {
