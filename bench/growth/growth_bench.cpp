@@ -26,6 +26,7 @@
 #include <ballast/route/node_placement.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/sharding/hybrid_sharding.hpp>
+#include <ballast/sharding/split_rows.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>
 
@@ -283,6 +284,14 @@ growth_answer shard(std::vector<tokens> const& lengths, std::size_t gpus)
   return told(ballast::hybrid_sharding(lengths, ballast::device_groups(machines.nodes, 32), cost));
 }
 
+growth_answer split_pack(std::vector<tokens> const& lengths, std::size_t ranks)
+{
+  std::vector<ballast::row_mask> const masks = {{}, {.window = 1024}};
+  auto const split = ballast::split_rows(lengths, ranks, masks);
+  if (!split) { return {0, split.error().message}; }
+  return {split->for_mask[0].gap(), {}};
+}
+
 growth_answer place_nodes(std::vector<tokens> const& lengths, std::size_t gpus)
 {
   auto const bags = ballast::one_gpu_bags(gpus);
@@ -354,6 +363,7 @@ bool const added_growth = [] {
   add_growth("packing/counts", {65'536, 1},
              [](auto const& lengths, std::size_t) { return pack_by_counts(lengths); });
   add_growth("hybrid_sharding", many, shard);
+  add_growth("split_rows", {4096, 64}, split_pack);
   add_orders();
   add_growth("place_by_node", many, place_nodes);
   add_growth("choose_bags", many, choose_mix);

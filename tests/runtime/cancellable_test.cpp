@@ -113,6 +113,13 @@ std::map<std::string, step_planner> const& planners()
                                           {.work = {.linear = 8, .quadratic = 1}, .heads = 8}));
          };
        }},
+      {"split_rows",
+       [](random_source& random) {
+         return [documents = draw_lengths(random, 70)] {
+           std::vector<row_mask> const masks = {{}, {.window = 100}};
+           return why_not(split_rows(documents, 8, masks, 16));
+         };
+       }},
       {"order_microbatches",
        [](random_source& random) {
          auto const schedule = ballast_test::chain_schedule(3, 8);

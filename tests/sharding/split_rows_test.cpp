@@ -5,8 +5,6 @@
 #include "../support/plan_checks.hpp"
 #include "../support/test.hpp"
 
-#include <ballast/workload/synthetic_lengths.hpp>
-
 namespace {
 
 using namespace ballast;
@@ -458,6 +456,40 @@ TEST(SplitRows, RefusesWhatIsNoPackOrMask)  // Errors
   expect_refused(split_of({.documents = {3}, .masks = {{.prefixes = {4}}}}), code, 0);
   expect_refused(split_of({.documents = {3}, .masks = {{.prefixes = {1, 1}}}}), code, 0);
   expect_refused(split_of({.documents = {3}, .masks = {{.window = 1, .prefixes = {1}}}}), code, 0);
+}
+
+// What a kernel for sequences of different lengths would take.
+struct told_calls {
+  tokens queries = 0;
+  void operator()(std::span<tokens const> cu_queries, std::span<tokens const>, tokens, bool)
+  {
+    queries += cu_queries.back();
+  }
+};
+
+TEST(SplitRows, GivesARankItsRowsAndCalls)
+{
+  random_source random(7);
+  auto const documents = draw_long_pack(4, random).documents;
+  rank_id const rank{3};
+  told_calls kernel;
+  // [rows]
+  std::vector<row_mask> const masks = {{.layers = 8}, {.window = 1024, .layers = 24}};
+  row_split split;
+  workspace memory;  // keep both for the next pack
+  or_throw(split_rows_into(split, memory, documents, /*ranks=*/16, masks, /*block=*/128));
+
+  std::span<tokens const> const rows = split.rows_of(rank);  // of the pack, for index_select
+  for (std::size_t mask = 0; mask < masks.size(); ++mask) {
+    for (auto const& call : split.calls(rank, mask)) {
+      kernel(call.cu_queries, call.cu_keys, call.window, call.causal);
+    }
+  }
+  std::printf("%.1f GB from other ranks, %.2f %% above even\n",
+              static_cast<double>(split.moved_bytes(4096)) / 1e9, 100 * split.for_mask[0].gap());
+  // [rows]
+  EXPECT_EQ(kernel.queries, 2 * 8192);
+  EXPECT_TRUE(std::ranges::is_sorted(rows));
 }
 
 TEST(SplitRows, AllocatesNothingForAPackAsLargeAsBefore)  // Ensures (4)
