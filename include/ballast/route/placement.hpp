@@ -5,6 +5,7 @@
 #include <ballast/core.hpp>
 #include <ballast/partition/partition_plan.hpp>
 #include <ballast/sharding/sharding_plan.hpp>
+#include <ballast/sharding/slots_plan.hpp>
 #include <ballast/topology/bag_layout.hpp>
 
 namespace ballast::inline v0 {
@@ -311,6 +312,47 @@ inline void place(placement& where, std::span<tokens const> lengths, std::span<b
     }
   }
   return {};
+}
+
+/// Puts the samples of one slot where a plan of slots wants them: in chunks over the ranks of the
+/// group that owns each, chunk g on its rank g. Samples of other slots have no piece.
+///
+/// Complexity  O(samples + pieces + ranks); no allocation after a step as large.
+inline void place(placement& where, slots_plan const& plan, std::size_t slot)
+{
+  detail::placement_writer write(where, plan.ranks);
+  for (std::size_t sample = 0; sample < plan.lengths.size(); ++sample) {
+    slots_plan::group const& group = plan.groups[to_index(plan.owner[to_id<sample_id>(sample)])];
+    auto const [first, gpus] = group.ranks;
+    for (std::uint32_t gpu = 0; gpu < gpus && group.slot == slot; ++gpu) {
+      chunk const part = chunk_of(plan.lengths[sample], gpus, gpu);
+      auto const rank = to_id<rank_id>(to_index(first) + gpu);
+      if (part.count > 0) { write.add(write.next_rows(rank, part)); }
+    }
+    write.end_sample();
+  }
+}
+
+/// Puts the samples of one slot where they lie in a placement of all: from there a route takes them
+/// to where the slot computes them, and leaves the rows of others as they are.
+///
+/// Expects     a placement of the plan's samples; `where` is not `all`.
+/// Complexity  O(samples + pieces + ranks); no allocation after a step as large.
+inline void place(placement& where, slots_plan const& plan, std::size_t slot, placement const& all)
+{
+  BALLAST_EXPECTS(&where != &all, "a placement cannot be made of parts of itself");
+  detail::expect_owners(all.size(), plan.owner.size());
+  detail::placement_writer write(where, all.ranks());
+  for (std::size_t sample = 0; sample < all.size(); ++sample) {
+    auto const id = to_id<sample_id>(sample);
+    if (plan.groups[to_index(plan.owner[id])].slot == slot) {
+      for (piece const& each : all[id]) { write.add(each); }
+    }
+    write.end_sample();
+  }
+  for (std::size_t rank = 0; rank < all.ranks(); ++rank) {
+    write.rows()[rank] = all.rows(to_id<rank_id>(rank));
+  }
 }
 
 /// Puts whole samples where they were read. Of samples that are no lengths, a plan knows the

@@ -7,7 +7,8 @@
 namespace ballast::inline v0 {
 
 /// What one rank computes in a step of hybrid sharding: a pack for each group that contains it and
-/// has tokens, from the largest group to the rank alone.
+/// has tokens, from the largest group to the rank alone. Of a plan of slots it is the pack of the
+/// rank's one group in a slot.
 ///
 /// Between attentions a rank's arrays lie as place(plan, all) has them: pack by pack, all heads.
 /// In attention a second array has the shared packs, one after the other, with all rows of the
@@ -80,30 +81,24 @@ class sharded_packs {
     BALLAST_EXPECTS(plan.samples.size() == all.size(), "the plan has sequences of ",
                     detail::counted(plan.samples.size(), "group"), " for ",
                     detail::counted(all.size(), "group"), " of GPUs");
-    rank_ = rank;
-    ranks_ = all.gpus();
-    size_ = 0;
-    tokens row = 0;
     auto const own = all.groups_of(rank);
-    packs_.resize(own.size() > packs_.size() ? own.size() : packs_.size());
+    start(rank, all.gpus(), own.size());
     for (std::size_t place = own.size(); place > 0; --place) {
       group_id const id = own[place - 1];
-      auto const samples = plan.samples[id];
-      if (std::none_of(samples.begin(), samples.end(),
-                       [&plan](sample_id sample) { return plan.lengths[to_index(sample)] > 0; })) {
-        continue;
-      }
-      group_pack& pack = packs_[size_];
-      pack.id = id;
-      pack.group = all[id];
-      pack.gpu = static_cast<std::uint32_t>(to_index(rank) - to_index(pack.group.first));
-      pack.row = row;
-      pack.plan.assign(detail::span_of(plan.lengths), samples, pack.group.gpus, query_heads,
-                       kv_heads);
-      row += pack.rows();
-      ++size_;
+      add(id, all[id], detail::span_of(plan.lengths), plan.samples[id], query_heads, kv_heads);
     }
-    rows_ = row;
+  }
+
+  /// What the rank computes in one slot: the pack of its group, which is all that it has.
+  ///
+  /// Expects     rank below plan.ranks, slot below plan.slots.
+  void assign(slots_plan const& plan, std::size_t slot, rank_id rank, std::uint32_t query_heads,
+              std::uint32_t kv_heads = 0)
+  {
+    group_id const id = plan.group_of(rank, slot);
+    start(rank, plan.ranks, 1);
+    add(id, plan.groups[to_index(id)].ranks, detail::span_of(plan.lengths), plan.samples[id],
+        query_heads, kv_heads);
   }
 
   [[nodiscard]] rank_id rank() const noexcept { return rank_; }
@@ -168,6 +163,33 @@ class sharded_packs {
       all += packs_[before].heads_of_sequences(heads);
     }
     return all;
+  }
+
+  void start(rank_id rank, std::size_t ranks, std::size_t groups)
+  {
+    rank_ = rank;
+    ranks_ = ranks;
+    rows_ = 0;
+    size_ = 0;
+    if (packs_.size() < groups) { packs_.resize(groups); }
+  }
+
+  /// Appends the pack of a group's samples, if these have tokens.
+  void add(group_id id, device_group group, std::span<tokens const> lengths,
+           std::span<sample_id const> samples, std::uint32_t query_heads, std::uint32_t kv_heads)
+  {
+    if (std::none_of(samples.begin(), samples.end(),
+                     [&](sample_id sample) { return lengths[to_index(sample)] > 0; })) {
+      return;
+    }
+    group_pack& pack = packs_[size_];
+    pack.id = id;
+    pack.group = group;
+    pack.gpu = static_cast<std::uint32_t>(to_index(rank_) - to_index(group.first));
+    pack.row = rows_;
+    pack.plan.assign(lengths, samples, group.gpus, query_heads, kv_heads);
+    rows_ += pack.rows();
+    ++size_;
   }
 
   std::vector<group_pack> packs_;  ///< the first size_ of them

@@ -67,6 +67,9 @@ struct sharding_cost {
   /// Whether the query heads of one key-value head stay together, on one GPU while there are at most
   /// as many GPUs as key-value heads, and otherwise without heads of another (head_split).
   bool whole_groups = false;
+  /// Whether attention is split by rows instead of heads, as in a ring: each GPU has its rows'
+  /// part of the pairs, and the rows of keys and values pass by all GPUs. Heads then limit nothing.
+  bool by_rows = false;
 
   /// The most query heads that a GPU of a group has: ceil(heads / gpus) or, of whole groups of
   /// g = heads / kv_heads, ceil(kv_heads / gpus) g, and ceil(g / floor(gpus / kv_heads)) where there
@@ -90,7 +93,10 @@ struct sharding_cost {
   /// and between nodes work at the same time, and the GPU whose share of one of them takes longest
   /// counts. With k = 1 nothing is exchanged.
   ///
-  /// Expects     1 <= gpus <= heads, fewest_in_node <= most_in_node <= gpus; with whole_groups,
+  /// Split by rows it takes linear l / k + quadratic l^2 / k, and each GPU passes k - 1 times l / k
+  /// rows of keys and values to its neighbour; of a group in several nodes, the slower link counts.
+  ///
+  /// Expects     1 <= gpus <= heads, or split by rows, fewest_in_node <= most_in_node <= gpus; with whole_groups,
   ///             heads are a multiple of kv_heads.
   /// Ensures     (1) for one GPU `work` itself, otherwise the formula within a unit for each of its
   ///                 terms and 2^-50 of it
@@ -133,7 +139,7 @@ namespace detail {
 inline degree_cost sharding_cost::at(group_shape shape) const
 {
   auto const [gpus, fewest, most] = shape;
-  BALLAST_EXPECTS(gpus >= 1 && gpus <= heads, "a sequence cannot be split over ",
+  BALLAST_EXPECTS(gpus >= 1 && (by_rows || gpus <= heads), "a sequence cannot be split over ",
                   detail::counted(gpus, "GPU"), " by its ", detail::counted(heads, "head"));
   BALLAST_EXPECTS(1 <= fewest && fewest <= most && most <= gpus, "a group of ",
                   detail::counted(gpus, "GPU"), " has from ", fewest, " to ", most,
@@ -155,8 +161,23 @@ inline degree_cost sharding_cost::at(group_shape shape) const
   degree_cost cost;
   cost.work = detail::quantise_or_refuse(
       detail::scaled_quotient(work.linear, gpus).shifted(-fraction_bits),
-      detail::scaled_quotient(static_cast<uint128>(work.quadratic) * heads_of_gpu(gpus), heads)
+      (by_rows ? detail::scaled_quotient(work.quadratic, gpus)
+               : detail::scaled_quotient(static_cast<uint128>(work.quadratic) * heads_of_gpu(gpus),
+                                         heads))
           .shifted(-fraction_bits));
+  cost.latency = latency;
+
+  if (by_rows) {
+    bool const is_within = fewest == gpus;
+    cost.exchanges = detail::quantise_or_refuse(
+        detail::scaled_quotient(
+            static_cast<uint128>(gpus - 1) * 2 * kv_heads,
+            static_cast<uint128>(gpus) *
+                (is_within ? within_node_bytes_per_second : between_nodes_bytes_per_second)) *
+            detail::scaled_number(bytes_per_head) * detail::scaled_number(units_per_second),
+        detail::scaled_number());
+    return cost;
+  }
 
   std::uint64_t const kv_copies = std::min(heads, std::max(kv_heads, gpus));
   std::uint64_t const sent_heads = 2 * (heads + kv_copies);
@@ -176,7 +197,6 @@ inline degree_cost sharding_cost::at(group_shape shape) const
   // Both are lines through 0.
   bool const within_is_longer = between(longest_sample) < within(longest_sample);
   cost.exchanges = within_is_longer ? within : between;
-  cost.latency = latency;
   return cost;
 }
 
