@@ -3,9 +3,39 @@
 
 #include <ballast/core.hpp>
 #include <ballast/partition/grid/grid_plan.hpp>
+#include <ballast/partition/placement_limits.hpp>
 #include <ballast/topology/device_groups.hpp>
 
 namespace ballast::inline v0 {
+
+/// Which groups of ranks may tile a slot, what they may hold, and how many slots there are.
+///
+///     plan_slots(lengths, machines.nodes, cost, {.largest = 64, .most_per_gpu = 8'192})
+struct slot_groups {
+  /// The sizes that groups may have, in any order; empty: any.
+  std::span<std::uint32_t const> sizes = {};
+  /// Of these only 1, 2, 4, 8, ...
+  bool powers_of_two = false;
+  /// No group has more ranks.
+  std::uint32_t largest = std::numeric_limits<std::uint32_t>::max();
+  /// A group's first rank is a multiple of its size.
+  bool aligned = false;
+  /// The most tokens that a rank holds in a slot.
+  tokens most_per_gpu = no_limit;
+  /// Whether a sample that no group can hold is computed all the same, by itself on a group that
+  /// holds it with fewest tokens a rank, and told in plan.above_cap, instead of a refusal.
+  bool is_soft = false;
+  /// The most samples that a group packs.
+  std::uint32_t most_samples = std::numeric_limits<std::uint32_t>::max();
+  /// Of slots; nothing: the number with the shortest plan found.
+  std::optional<std::size_t> number = std::nullopt;
+  /// A number that is found is a multiple of this, as a pipeline's stages.
+  std::size_t multiple_of = 1;
+  /// Whether all ranks wait for each other after every slot, or once a step.
+  grid_meeting meet = grid_meeting::microbatch;
+  /// How much the search may do.
+  std::uint64_t work = 60'000;
+};
 
 /// Which ranks compute which samples together in which slot, and how good that is. In every slot
 /// all ranks are tiled by groups of consecutive ranks; a group splits each of its samples over all
