@@ -4,7 +4,7 @@
 #include "../support/counted_allocations.hpp"
 #include "../support/test.hpp"
 
-#include <ballast/cost/known_models.hpp>
+#include <ballast/sharding/slots_plan.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>
 

@@ -132,12 +132,12 @@ struct budget {
 // Rule 7: what each floor may hold. A change that needs more says in its message what it replaces,
 // and changes the number here.
 std::map<std::string, budget> const budgets = {
-    {"core", {2013, 39}},     {"text", {967, 9}},       {"workload", {717, 19}},
-    {"cost", {3497, 46}},     {"topology", {1232, 19}}, {"partition", {19495, 60}},
-    {"sharding", {2234, 10}}, {"pipeline", {6749, 52}}, {"parallelism", {9919, 50}},
-    {"comm", {3146, 30}},     {"gpu", {2994, 18}},      {"route", {4705, 50}},
-    {"cuda", {3501, 31}},     {"runtime", {10738, 67}}, {"report", {995, 15}},
-    {"interop", {430, 4}},    {"umbrellas", {256, 0}},  {"version.hpp", {9, 0}}};
+    {"core", {2003, 39}},     {"text", {972, 9}},       {"workload", {718, 19}},
+    {"cost", {3564, 46}},     {"topology", {1245, 19}}, {"partition", {19658, 60}},
+    {"sharding", {3387, 14}}, {"pipeline", {6750, 52}}, {"parallelism", {9919, 50}},
+    {"comm", {3185, 30}},     {"gpu", {3029, 18}},      {"route", {4816, 50}},
+    {"cuda", {3530, 31}},     {"runtime", {10821, 67}}, {"report", {1000, 15}},
+    {"interop", {434, 4}},    {"umbrellas", {267, 0}},  {"version.hpp", {9, 0}}};
 
 std::map<std::string, budget> sizes_of(std::vector<source_file> const& headers)
 {

@@ -33,42 +33,33 @@ namespace detail {
   return sizes.first(static_cast<std::size_t>(end - sizes.begin()));
 }
 
-/// The kinds of groups of each size: of one shape where nodes are alike, or the group lies in one.
-inline void find_slot_kinds(slot_problem& problem, sharding_cost const& cost,
-                            workspace::frame& scratch)
+/// The kinds of groups, by size, that have a place: of each that is larger than a node the shape
+/// whose exchanges are shortest, among those that begin with a node.
+inline void find_slot_kinds(slot_problem& problem, std::span<std::uint32_t const> sizes,
+                            sharding_cost const& cost, workspace::frame& scratch)
 {
-  std::size_t const sizes = problem.sizes.size();
   node_sizes const& nodes = problem.nodes;
-  std::size_t const starts = nodes.all_equal() ? 1 : nodes.size();
-  std::span<slot_kind> const kinds =
-      scratch.take<slot_kind>(sizes * std::min<std::size_t>(starts, 16));
-  problem.first_kind = scratch.take<std::uint32_t>(sizes + 1);
+  std::span<slot_kind> const kinds = scratch.take<slot_kind>(sizes.size());
   std::size_t count = 0;
-  for (std::size_t size = 0; size < sizes; ++size) {
-    std::uint32_t const gpus = problem.sizes[size];
-    auto const from = static_cast<std::uint32_t>(count);
-    problem.first_kind[size] = from;
-    auto const add = [&](group_shape shape) {
-      auto const known = kinds.subspan(from, count - from);
-      if (std::any_of(known.begin(), known.end(),
-                      [&](slot_kind const& each) { return each.shape == shape; })) {
-        return;
-      }
-      tokens const rows = longest_sample / gpus;  // a group's fit the 32 bits of cu_seqlens
-      kinds[count++] = {shape, cost.at(shape), std::min(problem.rules.most_per_gpu, rows),
-                        static_cast<std::uint32_t>(size)};
-    };
-    if (gpus <= nodes.largest()) {
-      add({gpus, gpus, gpus});
-      continue;
-    }
-    for (std::size_t node = 0; node < starts && count - from < 16; ++node) {
+  for (std::uint32_t const gpus : sizes) {
+    tokens const rows = longest_sample / gpus;  // a group's fit the 32 bits of cu_seqlens
+    tokens const cap = std::min(problem.rules.most_per_gpu, rows);
+    bool has_place = false;
+    for (std::size_t node = 0; node < (nodes.all_equal() ? 1 : nodes.size()); ++node) {
       std::size_t const first = to_index(nodes.first(to_id<node_id>(node)));
-      if (first + gpus > problem.ranks) { break; }
-      add(shape_of({to_id<rank_id>(first), gpus}, nodes));
+      std::size_t const place = problem.rules.aligned ? (first + gpus - 1) / gpus * gpus : first;
+      bool const is_within = place + gpus <= first + nodes[to_id<node_id>(node)];
+      bool const begins = gpus > nodes.largest() && place == first;
+      if (place + gpus > problem.ranks || !(is_within || begins)) { continue; }
+      group_shape const shape = shape_of({to_id<rank_id>(place), gpus}, nodes);
+      degree_cost const priced = cost.at(shape);
+      if (!has_place || priced(longest_sample) < kinds[count].cost(longest_sample)) {
+        kinds[count] = {shape, priced, cap};
+      }
+      has_place = true;
     }
+    count += has_place ? 1 : 0;
   }
-  problem.first_kind[sizes] = static_cast<std::uint32_t>(count);
   problem.kinds = kinds.first(count);
 }
 
@@ -94,16 +85,11 @@ inline void choose_slot_kinds(slot_problem& problem, std::size_t sample)
     return each;
   };
   std::uint32_t widest = 0;
-  for (std::size_t size = 0; size < problem.sizes.size(); ++size) {
-    std::uint32_t const kind = problem.first_kind[size];
+  for (std::uint32_t kind = 0; kind < problem.kinds.size(); ++kind) {
     if (problem.is_too_short(sample, kind)) { break; }
     widest = kind;
-    tokens const gpus = problem.sizes[size];
-    if (problem.lengths[sample] > problem.kinds[kind].cap * gpus) { continue; }
+    if (problem.lengths[sample] > problem.kinds[kind].cap * problem.gpus(kind)) { continue; }
     choice const each = price(kind);
-    for (std::uint32_t other = kind + 1; other < problem.first_kind[size + 1]; ++other) {
-      (void)price(other);
-    }
     // Less than 1 / 512 is rounding, and not worth the ranks.
     while (count > 0 && each.area < known[count - 1].area - known[count - 1].area / 512 &&
            each.time <= known[count - 1].time) {
@@ -116,21 +102,16 @@ inline void choose_slot_kinds(slot_problem& problem, std::size_t sample)
     }
   }
   if (count == 0 && problem.rules.is_soft) {
+    known[count] = price(widest);
     kinds[count++] = static_cast<std::uint16_t>(widest);
-    (void)price(widest);
   }
   problem.choice_count[sample] = static_cast<std::uint8_t>(count);
   problem.longest = std::max(problem.longest, least_time);
-  cost_units slowest = 0;
-  if (count > 0) {
-    std::uint32_t const size = problem.kinds[kinds[count - 1]].size;
-    for (std::uint32_t kind = kinds[count - 1]; kind < problem.first_kind[size + 1]; ++kind) {
-      slowest = std::max(
-          slowest, saturating_sum(problem.time(sample, kind), problem.kinds[kind].cost.latency));
-    }
-  }
-  problem.fastest[sample] = slowest;
   problem.areas[sample] = least_area;
+  if (count > 0) {
+    problem.fastest[sample] =
+        saturating_sum(known[count - 1].time, problem.kinds[kinds[count - 1]].cost.latency);
+  }
 }
 
 /// Refuses rules that admit no plan, whatever the samples are.
@@ -171,17 +152,15 @@ inline void choose_slot_kinds(slot_problem& problem, std::size_t sample)
                                              sharding_cost const& cost, workspace::frame& scratch)
 {
   std::size_t const count = lengths.size();
-  problem.sizes =
-      slot_sizes(problem.rules,
-                 std::min({static_cast<std::uint32_t>(problem.ranks), problem.rules.largest,
-                           cost.by_rows ? std::numeric_limits<std::uint32_t>::max() : cost.heads}),
-                 scratch);
-  if (problem.sizes.empty()) {
+  auto const most = std::min(static_cast<std::uint32_t>(problem.ranks), problem.rules.largest);
+  find_slot_kinds(
+      problem, slot_sizes(problem.rules, cost.by_rows ? most : std::min(most, cost.heads), scratch),
+      cost, scratch);
+  if (problem.kinds.empty()) {
     return fail(error_code::infeasible, 0, "no size of groups is admitted of ",
                 counted(problem.ranks, "GPU"), " and ", counted(cost.heads, "head"),
                 "; allow smaller groups");
   }
-  find_slot_kinds(problem, cost, scratch);
   std::span<std::uint64_t> const words = scratch.take<std::uint64_t>(count);
   for (std::size_t sample = 0; sample < count; ++sample) {
     if (lengths[sample] < 0 || lengths[sample] > longest_sample) {
@@ -235,8 +214,7 @@ inline void choose_slot_kinds(slot_problem& problem, std::size_t sample)
   tokens all = 0;
   for (std::size_t sample = 0; sample < problem.samples(); ++sample) {
     std::uint16_t const widest = problem.choices_of(sample).back();
-    all += std::min(problem.lengths[sample],
-                    problem.share(sample, widest) * problem.kinds[widest].shape.gpus);
+    all += std::min(problem.lengths[sample], problem.share(sample, widest) * problem.gpus(widest));
   }
   if (all == 0) { return problem.samples() > 0 ? 1 : 0; }
   auto const cells = (all - 1) / problem.rules.most_per_gpu;
@@ -263,9 +241,7 @@ inline void describe_slots(slots_plan& plan, slot_problem const& problem, slot_t
   std::span<cost_units> const ready = scratch.take<cost_units>(problem.ranks);
   std::fill(ready.begin(), ready.end(), cost_units{0});
   std::iota(order.begin(), order.end(), 0U);
-  auto const gpus_of = [&](std::uint32_t tile) {
-    return problem.kinds[tiling.all[tile].kind].shape.gpus;
-  };
+  auto const gpus_of = [&](std::uint32_t tile) { return problem.gpus(tiling.all[tile].kind); };
   auto const before = [&](std::uint32_t a, std::uint32_t b) {
     return precedes(tiling.all[a].slot, tiling.all[b].slot, tiling.all[a].first,
                     tiling.all[b].first);
@@ -342,7 +318,7 @@ inline void describe_slots(slots_plan& plan, slot_problem const& problem, slot_t
 /// of every slot.
 ///
 /// A group of at most as many ranks as the largest node has lies in one node; a larger one begins
-/// with a node. A sample shorter than a group has ranks goes to no such group, unless there are no
+/// with a node, and all of one size have one shape over nodes. A sample shorter than a group has ranks goes to no such group, unless there are no
 /// smaller ones.
 ///
 /// Shapes      lengths[n], n < 2^32 - 1.

@@ -9,22 +9,20 @@
 
 namespace ballast::inline v0::detail {
 
-/// Groups of one shape, and what they cost.
+/// Groups of one size, which have one shape, and what they cost.
 struct slot_kind {
   group_shape shape;
   degree_cost cost;
-  tokens cap = 0;          ///< of a rank
-  std::uint32_t size = 0;  ///< which of the sizes
+  tokens cap = 0;  ///< of a rank
 };
 
 /// What planning of slots looks up. Samples are numbered from the longest on.
 ///
-/// Ensures     (1) kinds ascend by size; those from first_kind[s] on to first_kind[s + 1] have size s
+/// Ensures     (1) kinds ascend by size
 ///             (2) the choices of a sample are kinds that can hold it, by descending time and
-///                 ascending GPU time, the first with the least
+///                 ascending GPU time; fastest is what the last one takes, with latency
 ///             (3) areas are the least GPU time of each without latency, longest is the largest of
-///                 their least times with it, of all sizes; within such a time as `fastest` a sample
-///                 fits any group of its last choice
+///                 their least times with it, of all kinds
 struct slot_problem {
   static constexpr std::size_t most_choices = 24;
 
@@ -37,8 +35,6 @@ struct slot_problem {
   std::size_t ranks;
   std::span<tokens> lengths;          ///< longest first
   std::span<std::uint32_t> original;  ///< their positions in the caller's order
-  std::span<std::uint32_t> sizes;
-  std::span<std::uint32_t> first_kind;
   std::span<slot_kind> kinds;
   std::span<std::uint16_t> choices;  ///< most_choices of each sample
   std::span<std::uint8_t> choice_count;
@@ -47,6 +43,8 @@ struct slot_problem {
   cost_units longest = 0;
 
   [[nodiscard]] std::size_t samples() const noexcept { return lengths.size(); }
+
+  [[nodiscard]] std::uint32_t gpus(std::size_t kind) const { return kinds[kind].shape.gpus; }
 
   [[nodiscard]] cost_units time(std::size_t sample, std::size_t kind) const
   {
@@ -58,15 +56,13 @@ struct slot_problem {
   /// may, so that nothing else fits beside it.
   [[nodiscard]] tokens share(std::size_t sample, std::size_t kind) const
   {
-    tokens const gpus = kinds[kind].shape.gpus;
-    return std::min((lengths[sample] + gpus - 1) / gpus, kinds[kind].cap);
+    return std::min((lengths[sample] + gpus(kind) - 1) / gpus(kind), kinds[kind].cap);
   }
 
   /// The GPU time of so much time of a group; no_cost where it does not fit.
   [[nodiscard]] cost_units area(cost_units time, std::size_t kind) const
   {
-    cost_units const gpus = kinds[kind].shape.gpus;
-    return time < no_cost / gpus ? time * gpus : no_cost;
+    return time < no_cost / gpus(kind) ? time * gpus(kind) : no_cost;
   }
 
   [[nodiscard]] std::span<std::uint16_t const> choices_of(std::size_t sample) const
@@ -74,10 +70,10 @@ struct slot_problem {
     return choices.subspan(sample * most_choices, choice_count[sample]);
   }
 
-  /// Whether a sample is too short for all groups but the smallest of this size.
+  /// Whether a group has more ranks than the sample has tokens, and is none of the smallest.
   [[nodiscard]] bool is_too_short(std::size_t sample, std::size_t kind) const
   {
-    return kinds[kind].size > 0 && lengths[sample] < tokens{kinds[kind].shape.gpus};
+    return kind > 0 && lengths[sample] < tokens{gpus(kind)};
   }
 };
 
@@ -133,7 +129,7 @@ class slot_fill {
   slot_fill(slot_problem const& problem, workspace::frame& scratch)
       : problem_(problem),
         taken_(scratch.take<std::uint8_t>(problem.ranks)),
-        from_(scratch.take<std::uint32_t>(problem.sizes.size())),
+        from_(scratch.take<std::uint32_t>(problem.kinds.size())),
         heads_(scratch.take<std::uint32_t>(problem.kinds.size() * levels)),
         filled_(scratch.take<std::uint64_t>(problem.kinds.size())),
         next_(scratch.take<std::uint32_t>(problem.samples())),
@@ -145,18 +141,20 @@ class slot_fill {
   ///
   /// Returns     how many were left over; they are in `rest`, ascending, which may be the list
   std::size_t run(slot_tiling& tiling, std::uint32_t slot, cost_units limit,
-                  std::span<std::uint32_t const> list, std::span<std::uint32_t> rest)
+                  std::span<std::uint32_t const> list, std::span<std::uint32_t> rest,
+                  work_budget& budget)
   {
     limit_ = limit;
     shift_ = std::max(0, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(limit))) - 50);
     std::fill(taken_.begin(), taken_.end(), std::uint8_t{0});
     std::fill(from_.begin(), from_.end(), 0U);
     free_ = problem_.ranks;
-    failed_ = 0;
     open_count_ = 0;
     std::size_t left = 0;
+    std::size_t failed = 0;
     std::size_t patience = 4;
     for (std::size_t at = 0; at < list.size();) {
+      budget.spend(1);
       if (place(tiling, slot, list[at])) {
         ++at;
         continue;
@@ -164,10 +162,10 @@ class slot_fill {
       // Groups only fill up, so what is too long now stays so. Look again after ever longer waits
       // where that leaves out little.
       std::size_t next = at + 1;
-      if (++failed_ >= patience) {
+      if (++failed >= patience) {
         next = std::max(next, first_that_may_fit(list, next));
         patience = next - at > 2 * patience ? 4 : std::min<std::size_t>(2 * patience, 256);
-        failed_ = 0;
+        failed = 0;
       }
       for (; at < next; ++at) { rest[left++] = list[at]; }
     }
@@ -185,11 +183,11 @@ class slot_fill {
       return problem_.time(sample, kind) <= room(kind);
     });
     if (own == choices.end()) { return false; }
-    std::uint32_t const gpus = problem_.kinds[*own].shape.gpus;
+    std::uint32_t const gpus = problem_.gpus(*own);
     auto const join_any = [&](bool near) {
       auto const open = open_.first(open_count_);
       return std::any_of(open.begin(), open.end(), [&](std::uint16_t kind) {
-        std::uint32_t const there = problem_.kinds[kind].shape.gpus;
+        std::uint32_t const there = problem_.gpus(kind);
         bool const is_near = there == gpus || (there > gpus && there <= near_);
         return is_near == near && join(tiling, sample, kind);
       });
@@ -220,10 +218,9 @@ class slot_fill {
            most == levels ? problem_.kinds[kind].cap
                           : (problem_.kinds[kind].cap / levels + 1) * most);
     }
-    for (std::size_t size = problem_.sizes.size(); size > 0 && free_ > 0; --size) {
-      if (problem_.sizes[size - 1] > free_) { continue; }
-      std::size_t const kind = problem_.first_kind[size - 1];
-      look(kind, room(kind), problem_.kinds[kind].cap);
+    for (std::size_t kind = problem_.kinds.size(); kind > 0; --kind) {  // a new group
+      if (problem_.gpus(kind - 1) > free_) { continue; }
+      look(kind - 1, room(kind - 1), problem_.kinds[kind - 1].cap);
       break;
     }
     return found;
@@ -271,21 +268,23 @@ class slot_fill {
     return false;
   }
 
-  /// The first free place for a group of a size: at most a node's GPUs lie in one node, more begin
-  /// with one.
-  [[nodiscard]] std::optional<std::uint32_t> find_place(std::size_t size)
+  /// The first free place for a group: at most a node's GPUs lie in one node, more begin with one.
+  [[nodiscard]] std::optional<std::uint32_t> find_place(std::size_t kind)
   {
-    std::uint32_t const gpus = problem_.sizes[size];
-    std::uint32_t& at = from_[size];
+    auto const [gpus, fewest, most] = problem_.kinds[kind].shape;
+    node_sizes const& nodes = problem_.nodes;
+    std::uint32_t& at = from_[kind];
     while (at + gpus <= problem_.ranks) {
-      node_id const node = problem_.nodes.node_of(to_id<rank_id>(at));
-      auto const first = static_cast<std::uint32_t>(to_index(problem_.nodes.first(node)));
-      auto const end = first + static_cast<std::uint32_t>(problem_.nodes[node]);
+      node_id const node = nodes.node_of(to_id<rank_id>(at));
+      std::size_t const first = to_index(nodes.first(node));
+      bool const is_within = at + gpus <= first + nodes[node];
       std::uint32_t run = 0;
       if (problem_.rules.aligned && at % gpus != 0) {
         at += gpus - at % gpus;
-      } else if (at + gpus > end && (gpus <= near_ || at != first)) {
-        at = end;
+      } else if (most == gpus ? !is_within
+                              : at != first || shape_of({to_id<rank_id>(at), gpus}, nodes) !=
+                                                   problem_.kinds[kind].shape) {
+        at = static_cast<std::uint32_t>(first + nodes[node]);
       } else {
         while (run < gpus && taken_[at + run] == 0) { ++run; }
         if (run == gpus) { return at; }
@@ -295,27 +294,12 @@ class slot_fill {
     return std::nullopt;
   }
 
-  /// The kind of a group of a size at a place.
-  [[nodiscard]] std::size_t kind_at(std::uint32_t first, std::size_t size) const
-  {
-    std::size_t kind = problem_.first_kind[size];
-    if (kind + 1 == problem_.first_kind[size + 1]) { return kind; }
-    group_shape const shape =
-        shape_of({to_id<rank_id>(first), problem_.sizes[size]}, problem_.nodes);
-    while (!(problem_.kinds[kind].shape == shape)) { ++kind; }
-    return kind;
-  }
-
   [[nodiscard]] bool open(slot_tiling& tiling, std::uint32_t slot, std::uint32_t sample,
-                          std::uint16_t choice)
+                          std::uint16_t kind)
   {
-    std::size_t const size = problem_.kinds[choice].size;
-    std::uint32_t const gpus = problem_.sizes[size];
-    if (gpus > free_) { return false; }
-    auto const first = find_place(size);
+    std::uint32_t const gpus = problem_.gpus(kind);
+    auto const first = gpus <= free_ ? find_place(kind) : std::nullopt;
     if (!first) { return false; }
-    auto const kind = static_cast<std::uint16_t>(kind_at(*first, size));
-    if (problem_.time(sample, kind) > room(kind)) { return false; }
     std::fill_n(taken_.begin() + *first, gpus, std::uint8_t{1});
     free_ -= gpus;
     auto const open = open_.first(open_count_);
@@ -355,7 +339,6 @@ class slot_fill {
   std::span<std::uint16_t> open_;  ///< kinds of the slot's groups, ascending
   std::size_t open_count_ = 0;
   std::size_t free_ = 0;
-  std::size_t failed_ = 0;
   std::uint32_t near_;
   cost_units limit_ = 0;
   int shift_ = 0;
@@ -417,7 +400,7 @@ class slot_enumeration {
     }
     for (std::uint32_t slot = 0; slot < std::min<std::size_t>(used + 1, slots_); ++slot) {
       for (std::uint32_t kind = 0; kind < problem_.kinds.size(); ++kind) {
-        std::uint32_t const gpus = problem_.kinds[kind].shape.gpus;
+        std::uint32_t const gpus = problem_.gpus(kind);
         if (gpus > free_[slot]) { break; }
         if (!may_hold(sample, kind)) { continue; }
         auto const first = static_cast<std::uint32_t>(problem_.ranks) - free_[slot];
@@ -435,8 +418,7 @@ class slot_enumeration {
   {
     auto const choices = problem_.choices_of(sample);
     bool const is_soft = choices.size() == 1 && choices.front() == kind;
-    tokens const gpus = problem_.kinds[kind].shape.gpus;
-    bool const fits = (problem_.lengths[sample] + gpus - 1) / gpus <= problem_.kinds[kind].cap;
+    bool const fits = problem_.lengths[sample] <= problem_.kinds[kind].cap * problem_.gpus(kind);
     return !problem_.is_too_short(sample, kind) && (fits || is_soft);
   }
 
@@ -532,9 +514,9 @@ class slot_search {
     cost_units sum = 0;
     for (std::size_t slot = 0; slot + 1 < slots && left > 0; ++slot) {
       std::size_t const before = now_.size;
-      budget.spend(left);
       left = fill_.run(now_, static_cast<std::uint32_t>(slot),
-                       limit_of(list_.first(left), slots - slot, share), list_.first(left), list_);
+                       limit_of(list_.first(left), slots - slot, share), list_.first(left), list_,
+                       budget);
       sum = saturating_sum(sum, longest_from(before));
       if (saturating_sum(sum, limit_of(list_.first(left), 1, 0)) >= makespan_) { return; }
     }
@@ -586,8 +568,7 @@ class slot_search {
     cost_units const least = limit_of(list, 1, 0);
     auto const holds = [&](cost_units limit) {
       now_.size = before;
-      budget.spend(list.size());
-      return fill_.run(now_, static_cast<std::uint32_t>(slot), limit, list, rest_) == 0;
+      return fill_.run(now_, static_cast<std::uint32_t>(slot), limit, list, rest_, budget) == 0;
     };
     cost_units high = least;
     cost_units low = least;
