@@ -116,7 +116,8 @@ outcome<named_layout> choose_layout(job const& work, progress& shown)
   shown.update([] { return std::string("choosing bags, searching"); });
   auto const found = ballast::choose_bags(
       *fitted, work.machines, *exchanges, work.cost,
-      {.largest_bag = largest_bag(work), .short_ones = short_ones, .judged_on = *others});
+      {.largest_bag = largest_bag(work), .short_ones = short_ones, .judged_on = *others},
+      work.policy);
   if (!found) { return usage("--bags auto", found.error()); }
 
   named_layout chosen{text_of(found->mixes.front().mix), found->bags};

@@ -8,6 +8,11 @@
 #include <ballast/cost/cost_spec.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/parallelism/bag_mix.hpp>
+#include <ballast/partition/attention_padded_batches.hpp>
+#include <ballast/partition/greedy_knapsack.hpp>
+#include <ballast/partition/longest_processing_time.hpp>
+#include <ballast/partition/refine.hpp>
+#include <ballast/partition/round_robin.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/workload/sample_batch.hpp>
@@ -49,8 +54,10 @@ struct priced_mix {
 };
 
 // Oracle: lays out every mix, plans every batch by partition(), and adds up the steps.
+template <class Policy>
 std::optional<priced_mix> best_by_partition(std::vector<sample_batch> const& batches,
-                                            ballast::cluster const& machines, short_samples choice)
+                                            ballast::cluster const& machines, short_samples choice,
+                                            Policy const& policy)
 {
   std::optional<priced_mix> best;
   auto const gpus = static_cast<std::uint32_t>(machines.gpus());
@@ -59,8 +66,8 @@ std::optional<priced_mix> best_by_partition(std::vector<sample_batch> const& bat
     if (!layout) { continue; }
     std::optional<std::uint64_t> sum = 0;
     for (auto const& batch : batches) {
-      auto const step = ballast_test::planned_step(layout->with_short_samples(choice),
-                                                   batch.lengths, small_exchanges, small_cost);
+      auto const step = ballast_test::planned_step(
+          layout->with_short_samples(choice), batch.lengths, small_exchanges, small_cost, policy);
       sum = sum && step ? std::optional(*sum + *step) : std::nullopt;
     }
     if (!sum) { continue; }
@@ -72,7 +79,8 @@ std::optional<priced_mix> best_by_partition(std::vector<sample_batch> const& bat
   return best;
 }
 
-TEST(ChooseBags, FindsTheBestOfAllMixes)  // Ensures (1) (2) (4)
+template <class Policy>
+void expect_best_of_all_mixes(Policy const& policy)
 {
   ballast::random_source random(1);
   for (int trial = 0; trial < ballast_test::trials_of(40); ++trial) {
@@ -83,14 +91,80 @@ TEST(ChooseBags, FindsTheBestOfAllMixes)  // Ensures (1) (2) (4)
     auto const choice = random.below(2) == 0 ? short_samples::refused : short_samples::admitted;
     SCOPED_TRACE(testing::Message() << "trial " << trial << ", " << machines.gpus() << " GPUs");
     auto const found =
-        choose_bags(batches, machines, small_exchanges, small_cost, {.short_ones = choice});
+        choose_bags(batches, machines, small_exchanges, small_cost, {.short_ones = choice}, policy);
     ASSERT_TRUE(found) << found.error().message;
     EXPECT_TRUE(found->proven);
-    auto const best = best_by_partition(batches, machines, choice);
+    auto const best = best_by_partition(batches, machines, choice, policy);
     ASSERT_TRUE(best);
     EXPECT_EQ(found->mixes.front(), (judged_mix{best->mix, best->mean_step, best->mean_step}));
     EXPECT_TRUE(std::ranges::is_sorted(found->mixes, {}, &judged_mix::fitted_step));
   }
+}
+
+// A policy that plans as longest_processing_time does, and is another one.
+struct planned_longest_first {
+  void operator()(ballast::partition_problem const& problem, std::span<ballast::cost_units> loads,
+                  std::span<ballast::bag_id> owner, ballast::workspace& memory) const
+  {
+    ballast::longest_processing_time{}(problem, loads, owner, memory);
+  }
+};
+
+TEST(ChooseBags, FindsTheBestOfAllMixes)  // Ensures (1) (2) (4)
+{
+  expect_best_of_all_mixes(ballast::longest_processing_time{});
+}
+
+TEST(ChooseBags, FindsTheBestOfAllMixesUnderThePolicyThatRuns)  // Ensures (2)
+{
+  expect_best_of_all_mixes(planned_longest_first{});
+  expect_best_of_all_mixes(ballast::greedy_knapsack{});
+  expect_best_of_all_mixes(ballast::refine<>{});
+  expect_best_of_all_mixes(ballast::round_robin{});
+  expect_best_of_all_mixes(ballast::attention_padded_batches{});
+}
+
+// The knapsack fills bags up to their shares, where one giant leaves most of them without room: the
+// mix that longest processing time first makes best is much longer then.
+TEST(ChooseBags, ChoosesForTheKnapsackWhatLongestFirstWouldNot)
+{
+  ballast::random_source random(9);
+  auto const machines = ballast::cluster_of(16).value();
+  double most = 1;
+  for (int trial = 0; trial < 60; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    auto const batches = draw_mix_batches(random, machines.gpus());
+    constexpr auto admitted = short_samples::admitted;
+    auto const chosen_by = [&](auto const& policy) {
+      return choose_bags(batches, machines, small_exchanges, small_cost, {.short_ones = admitted},
+                         policy)
+          .value()
+          .mixes.front()
+          .mix;
+    };
+    std::vector<bag_mix> const mixes{chosen_by(ballast::greedy_knapsack{}),
+                                     chosen_by(ballast::longest_processing_time{})};
+    auto const steps = price_bags(mixes, batches, small_exchanges, small_cost, admitted,
+                                  ballast::greedy_knapsack{})
+                           .value();
+    ASSERT_LE(steps[0], steps[1]);
+    if (steps[0].value() > 0) { most = std::max(most, steps[1].value() / steps[0].value()); }
+  }
+  EXPECT_GT(most, 1.05);
+}
+
+TEST(ChooseBags, SaysWhyThePolicyHasNoPlan)  // Errors
+{
+  std::vector<sample_batch> const batches = {{{100, 5}}};
+  auto const cost = [](tokens length) { return 3 * length; };  // of which part, it does not say
+  auto const machines = ballast::cluster_of(1).value();
+  EXPECT_TRUE(choose_bags(batches, machines, {}, cost));
+  constexpr ballast::attention_padded_batches policy;
+  auto const found = choose_bags(batches, machines, {}, cost, {}, policy);
+  ASSERT_FALSE(found);
+  EXPECT_THAT(found.error().message, HasSubstr("attention"));
+  std::vector<bag_mix> const mixes = {{{1, 0, 0, 0}}};
+  EXPECT_FALSE(price_bags(mixes, batches, {}, cost, short_samples::refused, policy));
 }
 
 // Uneven nodes, of which pairs of small ones are as large as one bag: what is chosen lies as it was

@@ -37,17 +37,18 @@ TEST(LayoutPipeline, LinksReplicasByBrokers)
               testing::ElementsAre(link{0, 1}, link{1, 4}, link{1, 5}, link{1, 6}, link{2, 3},
                                    link{3, 4}, link{3, 5}, link{3, 6}));
 
-  // dp of 4 and 2, then 3: one group, in which two brokers stand before the second module.
+  // dp of 4 and 2, then 3: one group, in which a sample may be at any replica of each module.
   std::array<ballast::module_profile, 3> const three{modules[0], modules[0], modules[0]};
   problem.modules = three;
   layout_pipeline const chain(problem, {{{1, 1, 4}, {1, 1, 2}, {1, 1, 3}}, 1});
   EXPECT_EQ(chain.groups(), 1U);
   EXPECT_THAT(links_of(chain.stages().value()),
-              testing::ElementsAre(link{0, 4}, link{1, 4}, link{2, 5}, link{3, 5}, link{4, 6},
-                                   link{4, 7}, link{4, 8}, link{5, 6}, link{5, 7}, link{5, 8}));
+              testing::ElementsAre(link{0, 4}, link{0, 5}, link{1, 4}, link{1, 5}, link{2, 4},
+                                   link{2, 5}, link{3, 4}, link{3, 5}, link{4, 6}, link{4, 7},
+                                   link{4, 8}, link{5, 6}, link{5, 7}, link{5, 8}));
 }
 
-TEST(LayoutPipeline, HasTwoTransfersForEachBroker)
+TEST(LayoutPipeline, HasTwoTransfersBetweenModules)
 {
   std::array<ballast::module_profile, 2> modules{};
   for (auto& module : modules) {

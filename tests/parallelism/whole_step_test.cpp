@@ -94,10 +94,6 @@ class brute_force {
   {
     groups_ = 0;
     for (auto const& each : layout_) { groups_ = std::gcd(groups_, each.dp); }
-    for (std::size_t module = 1; module < layout_.size(); ++module) {
-      // No scheduler runs these: a replica meets some replicas of its group only.
-      if (std::gcd(layout_[module - 1].dp, layout_[module].dp) != groups_) { return; }
-    }
     list_ranks();
     first_.clear();
     std::size_t cells = 0;

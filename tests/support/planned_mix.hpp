@@ -26,14 +26,13 @@ inline std::optional<ballast::bag_layout> layout_inside_nodes(ballast::bag_mix c
 
 /// A step, in eighths of a cost unit, as the documentation defines it: from the plan of
 /// partition(), bag by bag. Nothing where partition() refuses the step.
-template <class CostOf>
+template <class CostOf, class Policy = ballast::longest_processing_time>
 std::optional<std::uint64_t> planned_step(ballast::bag_layout const& layout,
                                           std::vector<ballast::tokens> const& lengths,
                                           ballast::bag_exchange_work const& exchanges,
-                                          CostOf const& cost_of)
+                                          CostOf const& cost_of, Policy const& policy = {})
 {
-  auto const plan =
-      ballast::partition(lengths, layout, cost_of, {}, ballast::longest_processing_time{});
+  auto const plan = ballast::partition(lengths, layout, cost_of, {}, policy);
   if (!plan) { return std::nullopt; }
   std::uint64_t step = 0;
   for (std::size_t bag = 0; bag < layout.size(); ++bag) {

@@ -136,14 +136,14 @@ struct summed_mix {
 /// Complexity  `work` placements of a sample, and a few mixes more.
 class mix_search {
  public:
-  mix_search(mix_batches const& data, bag_places const& places, bool admits_short, std::size_t kept,
-             std::uint64_t work)
+  mix_search(mix_batches const& data, bag_places const& places, mix_steps& steps, bool admits_short,
+             std::size_t kept, std::uint64_t work)
       : data_(data),
         places_(places),
         admits_short_(admits_short),
         kept_(kept),
         budget_(work),
-        steps_(data.exchanges),
+        steps_(steps),
         bounds_(data.batches.size()),
         order_(data.batches.size())
   {
@@ -292,7 +292,7 @@ class mix_search {
   bool admits_short_;
   std::size_t kept_;
   work_budget budget_;
-  mix_steps steps_;
+  mix_steps& steps_;
   std::vector<step_eighths> bounds_;  // of the mix that was bounded last, by batch
   std::vector<std::size_t> order_;    // of batches
   std::vector<bag_mix> tried_;        // in order
@@ -359,13 +359,12 @@ inline void expect_exchanges(bag_exchange_work const& exchanges)
 /// Expects     found: best first, with places.most_of(size) for each size that is not left out.
 [[nodiscard]] inline std::vector<bag_choice::judged_mix> judge_mixes(
     std::vector<summed_mix> const& found, std::size_t finalists, bag_places const& places,
-    mix_batches const& fitted, mix_batches const& others, std::uint64_t& placed)
+    mix_steps& steps, mix_batches const& fitted, mix_batches const& others, std::uint64_t& placed)
 {
   std::array<bag_mix, bag_mix::sizes> uniform;
   for (std::size_t size = 0; size < bag_mix::sizes; ++size) {
     uniform[size] = places.most_of(size);
   }
-  mix_steps steps(others.exchanges);
   std::vector<bag_choice::judged_mix> judged;
   for (std::size_t place = 0; place < found.size(); ++place) {
     auto const& [sum, mix] = found[place];
@@ -387,8 +386,7 @@ inline void expect_exchanges(bag_exchange_work const& exchanges)
 
 /// The mix of bags of 1, 2, 4 and 8 GPUs under which steps like these are shortest.
 ///
-/// A step is planned by longest processing time first, as longest_processing_time does it, and
-/// takes as long as its slowest bag:
+/// A step is planned by the policy that will run, and takes as long as its slowest bag:
 ///
 ///     max over bags b of (load(b) + exchanges.work(T(b), n(b))) / G(b) + exchanges.once
 ///
@@ -410,7 +408,7 @@ inline void expect_exchanges(bag_exchange_work const& exchanges)
 ///                 samples are refused, no batch of either kind has any; lay_out() lays each inside
 ///                 the nodes by misplaced_bags::largest_first, and choice.bags is the first so laid,
 ///                 with search.short_ones
-///             (2) steps are those of the plans of partition() with longest_processing_time
+///             (2) steps are those of the plans of partition() with the policy, without limits
 ///             (3) those with as many bags of one size as fit are always judged, for each size: on
 ///                 judged_on, none of them has shorter steps than the first
 ///             (4) of equal means on judged_on, the mix with the lesser one on the fitted batches
@@ -418,16 +416,21 @@ inline void expect_exchanges(bag_exchange_work const& exchanges)
 ///             (5) the same on every machine: nothing depends on time
 /// Errors      out_of_range: there is no batch, the cluster has GPUs of several speeds, or batch
 ///             `position` has a sample without a length or a cost, or the batches up to it cost
-///             2^59 units or more. Batches of judged_on are counted on from the fitted ones.
+///             2^59 units or more. Batches of judged_on are counted on from the fitted ones. Those
+///             of partition(), where the policy has no plan for a batch.
 /// Complexity  O(most_work + (finalists + sizes) samples of judged_on) placements in bags, each
-///             O(sizes + log bags), after sorting.
+///             O(sizes + log bags), after sorting; by another policy than longest_processing_time
+///             what its plans take.
 /// Source      the objective is that of the layouts in K. Zhang et al., "KnapFormer", arXiv
 ///             2508.06001, 2025, which leaves their choice as future work.
-template <cost_model CostOf>
+///
+///     auto const found = choose_bags(batches, machines, exchanges, cost, {}, greedy_knapsack{});
+template <cost_model CostOf, partition_policy Policy = longest_processing_time>
 [[nodiscard]] result<bag_choice> choose_bags(std::span<sample_batch const> batches,
                                              cluster const& machines,
                                              bag_exchange_work const& exchanges,
-                                             CostOf const& cost_of, bag_search const& search = {})
+                                             CostOf const& cost_of, bag_search const& search = {},
+                                             Policy const& policy = {})
 {
   detail::expect_exchanges(exchanges);
   BALLAST_EXPECTS(search.finalists >= 1, "no finalist was asked for, and one is the least");
@@ -460,15 +463,17 @@ template <cost_model CostOf>
   std::uint64_t work =
       search.most_work != 0 ? search.most_work : std::min(usual_work, std::uint64_t{1} << 24);
   if (machines.gpus() <= all_tried_up_to) { work = std::numeric_limits<std::uint64_t>::max(); }
-  detail::mix_search searcher(*fitted, places, search.short_ones == short_samples::admitted,
+  detail::mix_steps steps(exchanges, machines, search.short_ones, policy);
+  detail::mix_search searcher(*fitted, places, steps, search.short_ones == short_samples::admitted,
                               search.finalists, work);
   auto const found = searcher.run(most_candidates);
   bag_choice choice;
   choice.placed = searcher.placed();
   choice.mixes =
-      detail::judge_mixes(found, search.finalists, places, *fitted, *others, choice.placed);
+      detail::judge_mixes(found, search.finalists, places, steps, *fitted, *others, choice.placed);
   choice.proven = searcher.proven();
   if (detail::cancel_scope::is_cancelled()) { return detail::cancelled(); }
+  if (steps.refused()) { return tl::unexpected(*steps.refused()); }
   auto laid = lay_out(choice.mixes.front().mix.spec(), machines, misplaced_bags::largest_first);
   if (!laid) { return tl::unexpected(laid.error()); }
   choice.bags = laid->with_short_samples(search.short_ones);
@@ -481,14 +486,15 @@ template <cost_model CostOf>
 /// Units       cost units that one GPU does in that time.
 /// Expects     exchanges as for choose_bags; every mix has a bag.
 /// Ensures     (1) one mean for each mix, in the order given
-/// Errors      out_of_range as for choose_bags; infeasible: mix `position` has no bag small enough
+/// Errors      those of choose_bags; infeasible: mix `position` has no bag small enough
 ///             for a sample, and short samples are refused.
-/// Complexity  O(mixes samples (sizes + log bags)), after sorting.
-template <cost_model CostOf>
+/// Complexity  O(mixes samples (sizes + log bags)), after sorting; by another policy that of its
+///             plans.
+template <cost_model CostOf, partition_policy Policy = longest_processing_time>
 [[nodiscard]] result<std::vector<ratio>> price_bags(
     std::span<bag_mix const> mixes, std::span<sample_batch const> batches,
     bag_exchange_work const& exchanges, CostOf const& cost_of,
-    short_samples short_ones = short_samples::refused)
+    short_samples short_ones = short_samples::refused, Policy const& policy = {})
 {
   detail::expect_exchanges(exchanges);
   std::size_t gpus = 0;
@@ -498,11 +504,12 @@ template <cost_model CostOf>
   }
   auto const data = detail::read_mix_batches(batches, 0, exchanges, gpus, cost_of);
   if (!data) { return tl::unexpected(data.error()); }
-  detail::mix_steps steps(exchanges);
   std::uint64_t placed = 0;
   std::vector<ratio> priced;
   for (bag_mix const& mix : mixes) {
     BALLAST_EXPECTS(mix.gpus() > 0, "mix ", priced.size(), " has no bag");
+    cluster const one_node{.nodes = node_sizes::equal(1, static_cast<std::uint32_t>(mix.gpus()))};
+    detail::mix_steps steps(exchanges, one_node, short_ones, policy);
     std::uint32_t const smallest = mix.spec().groups().back().gpus;
     if (short_ones == short_samples::refused && data->shortest < smallest) {
       auto const shortest = data->shortest;  // nvcc 13 garbles the list below with it
@@ -512,6 +519,7 @@ template <cost_model CostOf>
                   "; use smaller bags or admit short samples");
     }
     priced.push_back(detail::mean_step(steps.sum(mix, data->batches, placed), batches.size()));
+    if (steps.refused()) { return tl::unexpected(*steps.refused()); }
   }
   return priced;
 }

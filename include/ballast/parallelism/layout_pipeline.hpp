@@ -20,7 +20,7 @@ struct replicated_module {
   bool sends = false;
   bool has_backward = true;  ///< else it only computes forward, and gets no gradient
 
-  /// Stages of a broker: what it hands on and, where there is a gradient, back.
+  /// Stages that are transfers: what is handed on and, where there is a gradient, back.
   [[nodiscard]] std::uint32_t ways() const noexcept { return has_backward ? 2 : 1; }
   /// Stages of the graph that a replica has.
   [[nodiscard]] std::uint32_t parts() const noexcept { return pp * virtual_stages; }
@@ -29,11 +29,11 @@ struct replicated_module {
 };
 
 /// The stages of a group: module after module, replica after replica, and those of a replica dealt
-/// to its ranks in turn; behind a module the transfers of each broker, where they take time, each
-/// on a rank of its own.
+/// to its ranks in turn; behind a module its transfers, where they take time, each on a rank of its
+/// own.
 ///
-/// Replicas of a module and of the one that it feeds share brokers, as many as the greatest common
-/// divisor of their numbers. All last stages of a broker feed all first ones, or its transfers do.
+/// A sample may be at any replica of each module, so all last stages of a module feed all first ones
+/// of the next, or its transfers do.
 ///
 /// Expects     the parts of a module are below 2^32.
 class replica_graph {
@@ -43,7 +43,7 @@ class replica_graph {
     std::size_t rank = 0;
     for (std::size_t module = 0; module < modules_.size(); ++module) {
       replicated_module const& each = modules_[module];
-      std::size_t const transfers = each.sends ? std::size_t{each.ways()} * brokers(module) : 0;
+      std::size_t const transfers = each.sends ? each.ways() : 0;
       places_.push_back({stages_, rank});
       stages_ += std::size_t{each.replicas} * each.parts() + transfers;
       rank += std::size_t{each.replicas} * each.pp + transfers;
@@ -52,14 +52,6 @@ class replica_graph {
 
   [[nodiscard]] std::vector<replicated_module> const& modules() const noexcept { return modules_; }
   [[nodiscard]] std::size_t stages() const noexcept { return stages_; }
-
-  /// Between a module and the one that it feeds.
-  [[nodiscard]] std::uint32_t brokers(std::size_t module) const noexcept
-  {
-    return module + 1 < modules_.size()
-               ? std::gcd(modules_[module].replicas, modules_[modules_[module].feeds].replicas)
-               : 0;
-  }
 
   [[nodiscard]] std::size_t stage_of(std::size_t module, std::uint32_t replica,
                                      std::uint32_t part) const
@@ -74,11 +66,10 @@ class replica_graph {
                                 stage);
   }
 
-  /// The stage of a broker behind a module that sends; the next one sends gradients back.
-  [[nodiscard]] std::size_t transfer_of(std::size_t module, std::uint32_t broker) const
+  /// The stage behind a module that sends; the next one sends gradients back.
+  [[nodiscard]] std::size_t transfer_of(std::size_t module) const
   {
-    auto const& own = modules_[module];
-    return stage_of(module, own.replicas, 0) + std::size_t{own.ways()} * broker;
+    return stage_of(module, modules_[module].replicas, 0);
   }
 
   /// Errors   those of stage_graph::make.
@@ -95,9 +86,7 @@ class replica_graph {
           if (part > 0) { links.push_back(link(stage - 1, stage)); }
         }
       }
-      for (std::uint32_t broker = 0; broker < brokers(module); ++broker) {
-        link_broker(module, broker, stages, links);
-      }
+      if (module + 1 < modules_.size()) { link_next(module, stages, links); }
     }
     return stage_graph::make(std::move(stages), links);
   }
@@ -113,20 +102,18 @@ class replica_graph {
     return {to_id<stage_id>(from), to_id<stage_id>(to)};
   }
 
-  void link_broker(std::size_t module, std::uint32_t broker, std::vector<pipeline_stage>& stages,
-                   std::vector<stage_link>& links) const
+  void link_next(std::size_t module, std::vector<pipeline_stage>& stages,
+                 std::vector<stage_link>& links) const
   {
     replicated_module const& own = modules_[module];
-    std::uint32_t const of_broker = own.replicas / brokers(module);
-    std::uint32_t const others = modules_[own.feeds].replicas / brokers(module);
     auto const link_all_from = [&](std::size_t stage) {
-      for (std::uint32_t other = 0; other < others; ++other) {
-        links.push_back(link(stage, stage_of(own.feeds, broker * others + other, 0)));
+      for (std::uint32_t other = 0; other < modules_[own.feeds].replicas; ++other) {
+        links.push_back(link(stage, stage_of(own.feeds, other, 0)));
       }
     };
-    std::size_t const there = own.sends ? transfer_of(module, broker) : 0;
-    for (std::uint32_t each = 0; each < of_broker; ++each) {
-      std::size_t const last = stage_of(module, broker * of_broker + each, own.parts() - 1);
+    std::size_t const there = own.sends ? transfer_of(module) : 0;
+    for (std::uint32_t each = 0; each < own.replicas; ++each) {
+      std::size_t const last = stage_of(module, each, own.parts() - 1);
       if (!own.sends) {
         link_all_from(last);
         continue;
@@ -137,8 +124,7 @@ class replica_graph {
     }
     if (!own.sends) { return; }
     for (std::uint32_t way = 0; way < own.ways(); ++way) {
-      stages[there + way] = {rank_of(module, own.replicas, own.ways() * broker + way), way == 1,
-                             model_part::transfer};
+      stages[there + way] = {rank_of(module, own.replicas, way), way == 1, model_part::transfer};
       link_all_from(there + way);
     }
   }
@@ -153,7 +139,7 @@ class replica_graph {
 /// The pipelines of a layout: replicas fall into groups that exchange nothing with each other, as
 /// many as the greatest common divisor of all dp, and each group is one pipeline of all its stages.
 ///
-/// What a broker hands from one module to the next goes over a link of its own, microbatch after
+/// What a module hands to the next goes over a link of its own, microbatch after
 /// microbatch, and gradients come back over another: two stages that are transfers. A microbatch
 /// takes as long on it as the replica that sends or receives most.
 ///
@@ -175,8 +161,7 @@ class layout_pipeline {
   [[nodiscard]] std::uint32_t groups() const noexcept { return groups_; }
 
   /// The stages of one group, each on a rank of its own, or as many as its virtual ones: module
-  /// after module, replica after replica; behind a module the transfers of each broker, where they
-  /// take time.
+  /// after module, replica after replica; behind a module its transfers, where they take time.
   [[nodiscard]] result<stage_graph> stages() const { return graph_.graph(); }
 
   /// The schedule of one group: 1F1B, interleaved where stages have virtual ones, or what another
@@ -231,14 +216,14 @@ class layout_pipeline {
             packed.add(batch[to_index(sample) * modules() + module]);
           }
           set_times(row, module, replica, packed.time());
-          send(row, module, replica, module, packed.size());
+          send(row, module, module, packed.size());
           for (std::size_t feeder = 0; feeder < module; ++feeder) {
             if (problem_.fed_by(feeder) != module) { continue; }
             tokens received = 0;
             for (sample_id const sample : samples) {
               received += batch[to_index(sample) * modules() + feeder];
             }
-            send(row, feeder, replica, module, received);
+            send(row, feeder, module, received);
           }
         }
       }
@@ -430,12 +415,11 @@ class layout_pipeline {
   }
 
   /// Has a replica send or receive what a module gives for so many tokens or items.
-  void send(std::span<stage_time> times, std::size_t module, std::uint32_t replica,
-            std::size_t of_replica, tokens all) const
+  void send(std::span<stage_time> times, std::size_t module, std::size_t of_replica,
+            tokens all) const
   {
     if (!detail::sends(problem_, module)) { return; }
-    std::uint32_t const broker = replica / (replicas(of_replica) / graph_.brokers(module));
-    std::size_t const there = graph_.transfer_of(module, broker);
+    std::size_t const there = graph_.transfer_of(module);
     time_units const time = detail::sending_time(problem_, module, of_replica, all,
                                                  layout_.modules[of_replica].group());
     times[there].forward = std::max(times[there].forward, time);

@@ -209,9 +209,9 @@ namespace detail {
 /// Simulates the steps of a layout on batches of real samples, with 1F1B or, where stages have
 /// virtual ones, interleaved 1F1B, and returns their mean time.
 ///
-/// The replicas of two modules that follow each other share a broker in groups: as many as the
-/// greatest common divisor of their dp. All last stages of a group are linked to all first stages
-/// of it in the next module, as the broker waits for what they send and hands it out. Samples are
+/// Replicas fall into groups, as many as the greatest common divisor of all dp. A sample may be at
+/// any replica of its group in each module, so all last stages of a module in a group are linked to
+/// all first stages of the next: a broker waits for what they send and hands it out. Samples are
 /// packed: they pass the weights together and attention one by one.
 ///
 /// Shapes      batches[n x global_batch x modules]; n >= 1.

@@ -111,6 +111,20 @@ class step_cells {
     return found;
   }
 
+  /// Whether some module has several replicas in a group.
+  [[nodiscard]] bool has_replicas() const
+  {
+    return std::any_of(replicas_.begin(), replicas_.end(), [](std::size_t of) { return of > 1; });
+  }
+
+  /// The same cell, at any replica of one module.
+  [[nodiscard]] places elsewhere(places at, random_source& random) const
+  {
+    std::size_t const module = random.below(D);
+    at[module] += random.below(replicas_[module]) - at[module] % replicas_[module];
+    return at;
+  }
+
   /// Whether a stage can take what the replicas of a cell take, and the last module hold it.
   [[nodiscard]] bool is_in_range(std::size_t cell) const
   {
@@ -176,8 +190,9 @@ class step_cells {
 /// or drains had better be small.
 ///
 /// One change after the other is tried in the group that ends last: a sample goes to another
-/// position, or two samples change places, within the group or with another one; or two positions
-/// of the group change their microbatches. The groups concerned are simulated. The change stays if
+/// position, or to another replica, or two samples change places, within the group or with another
+/// one; or two positions of the group change their microbatches. The groups concerned are simulated.
+/// The change stays if
 /// they end no later than the last group did before, or later by no more than a limit: at first what
 /// a sample takes on a stage on average, at last 0 (threshold accepting). The shortest step that was
 /// met is what is left.
@@ -277,19 +292,20 @@ class step_shortener {
     if (begin_[group] == begin_[group + 1]) { return; }
     std::size_t const from = begin_[group] + random.below(begin_[group + 1] - begin_[group]);
     if (kind < 5) {
-      move_sample(from, other * positions() + position);
+      move_sample(from, other * positions() + position, random);
     } else if (begin_[other] < begin_[other + 1]) {
       swap_samples(from, begin_[other] + random.below(begin_[other + 1] - begin_[other]));
     }
   }
 
-  void move_sample(std::size_t from, std::size_t cell)
+  void move_sample(std::size_t from, std::size_t cell, random_source& random)
   {
     sample_id const sample = samples_[from];
     std::size_t const left = cells_.cell_of(sample);
-    if (left == cell) { return; }
+    if (left == cell && !cells_.has_replicas()) { return; }
     auto const before = cells_.places_of(sample);
-    cells_.move(sample, cells_.least_loaded(cell));
+    cells_.move(sample,
+                left == cell ? cells_.elsewhere(before, random) : cells_.least_loaded(cell));
     if (accept(left, cell)) {
       change_group(from, cells_.group_of(left), cells_.group_of(cell));
       note_best();

@@ -17,9 +17,7 @@ namespace ballast::inline v0 {
 ///
 /// Shapes      problem.modules[D]. The groups of replicas are those of simulate_layout.
 /// Errors      those of price_layout and of stage_graph::make; out_of_range: there are not D
-///             modules; infeasible: module `position` has replicas in a group that meet some of the
-///             next module's only, as three modules may; give numbers of replicas of which one
-///             divides all.
+///             modules.
 /// Complexity  O(sizes + tasks).
 template <std::size_t D, order_policy Order = local_search<>,
           schedule_policy Schedule = interleaved_one_forward_one_backward>
@@ -41,16 +39,7 @@ template <std::size_t D, order_policy Order = local_search<>,
   layout_pipeline const pipeline(computed, layout);
   std::vector<scheduler_setup::module_spread> modules;
   for (std::size_t module = 0; module < D; ++module) {
-    module_layout const own = layout.modules[module];
-    std::uint32_t const here = own.dp / pipeline.groups();
-    if (module + 1 < D &&
-        std::gcd(here, layout.modules[problem.fed_by(module)].dp / pipeline.groups()) != 1) {
-      return fail(error_code::infeasible, module, "module ", module,
-                  " and the one that it feeds have ",
-                  "replicas that meet in several parts of a group; give numbers of replicas of "
-                  "which one divides all others");
-    }
-    modules.push_back({own.dp, pipeline.stage_costs(module)});
+    modules.push_back({layout.modules[module].dp, pipeline.stage_costs(module)});
   }
   auto schedule = pipeline.schedule(policy);
   if (!schedule) { return tl::unexpected(schedule.error()); }

@@ -5,6 +5,8 @@
 #include <ballast/cost/cost_model.hpp>
 #include <ballast/parallelism/bag_mix.hpp>
 #include <ballast/partition/descending_order.hpp>
+#include <ballast/partition/longest_processing_time.hpp>
+#include <ballast/partition/partition.hpp>
 #include <ballast/workload/sample_batch.hpp>
 
 #include <bit>
@@ -12,11 +14,27 @@
 
 namespace ballast::inline v0::detail {
 
+/// A sample as a policy that is given sees it.
+struct mix_sample {
+  cost_units cost = 0;
+  cost_units attention = -1;  ///< none, which policies that need it refuse
+  tokens length = 0;
+};
+
+struct mix_sample_cost {
+  [[nodiscard]] cost_units operator()(mix_sample const& sample) const { return sample.cost; }
+  [[nodiscard]] cost_units attention_part(mix_sample const& sample) const
+  {
+    return sample.attention;
+  }
+};
+
 /// The samples of one batch, heaviest first: what the first so many of them cost, and how many
 /// tokens they have.
 ///
 /// Shapes      cost_before[n + 1], tokens_before[n + 1].
 struct mix_batch {
+  std::vector<mix_sample> as_given;
   std::vector<std::uint64_t> cost_before;
   std::vector<std::uint64_t> tokens_before;
 
@@ -112,6 +130,11 @@ template <cost_model CostOf>
                                      " has no cost from 0 to 2^63 - 2; correct the cost model"));
       }
       costs.push_back(cost);
+      mix_sample& given = all.batches[batch - first].as_given.emplace_back();
+      given = {.cost = cost, .length = length};
+      if constexpr (attention_cost_model<CostOf>) {
+        given.attention = static_cast<cost_units>(cost_of.attention_part(length));
+      }
       sum += static_cast<std::uint64_t>(cost);
       token_sum += static_cast<std::uint64_t>(length);
     }
@@ -140,17 +163,29 @@ inline constexpr step_eighths over_the_limit = std::numeric_limits<step_eighths>
   return bag_mix::largest / bag_mix::gpus_of(size);
 }
 
-/// Steps of mixes on one batch, planned by longest processing time first: it gives a sample to the
-/// bag of the size that would finish it earliest, exchanges aside, as `longest_processing_time`
-/// does. Only the loads, tokens and samples of the bags are counted, not which sample is where.
+/// Steps of mixes on one batch, as a policy plans them over bags that are laid inside the nodes.
 ///
-/// Bags of one size are a heap, the least loaded in front. A bag in it is a number, its load above
-/// its own number, for which 64 bits are enough but for extreme costs.
+/// Those of `longest_processing_time` need no plan: it gives a sample to the bag of the size that
+/// would finish it earliest, exchanges aside. Only the loads, tokens and samples of the bags are
+/// counted, not which sample is where. Bags of one size are a heap, the least loaded in front. A bag
+/// in it is a number, its load above its own number, for which 64 bits are enough but for extreme
+/// costs.
 ///
-/// Complexity  one step O(n (sizes + log bags)), and less where it is over the limit.
+/// Complexity  one step by longest_processing_time O(n (sizes + log bags)), and less where it is over
+///             the limit; by another policy that of partition_into().
 class mix_steps {
  public:
-  explicit mix_steps(bag_exchange_work const& exchanges) : exchanges_(exchanges) {}
+  /// Expects     what is given outlives it.
+  template <partition_policy Policy>
+  mix_steps(bag_exchange_work const& exchanges, cluster const& machines, short_samples short_ones,
+            Policy const& policy)
+      : exchanges_(exchanges), machines_(machines), short_ones_(short_ones)
+  {
+    if constexpr (!std::same_as<Policy, longest_processing_time>) { policy_.emplace(policy); }
+  }
+
+  /// Why the policy could not plan a step, where it could not.
+  [[nodiscard]] std::optional<error> const& refused() const noexcept { return refused_; }
 
   /// The step, or over_the_limit. Adds the samples that were placed to `placed`.
   ///
@@ -158,6 +193,11 @@ class mix_steps {
   [[nodiscard]] step_eighths plan(bag_mix const& mix, mix_batch const& batch, step_eighths limit,
                                   std::uint64_t& placed)
   {
+    if (policy_) {
+      placed += batch.size();
+      step_eighths const step = step_of_plan(mix, batch);
+      return step <= limit ? step : over_the_limit;
+    }
     std::size_t bags = 0;
     for (std::uint32_t const count : mix.bags) { bags += count; }
     auto const number_bits = static_cast<int>(std::bit_width(bags));
@@ -173,11 +213,55 @@ class mix_steps {
                                  std::uint64_t& placed)
   {
     step_eighths steps = 0;
-    for (mix_batch const& batch : batches) { steps += plan(mix, batch, over_the_limit, placed); }
+    for (mix_batch const& batch : batches) {
+      step_eighths const step = plan(mix, batch, over_the_limit, placed);
+      if (step == over_the_limit) { return step; }
+      steps += step;
+    }
     return steps;
   }
 
  private:
+  /// By the policy; over_the_limit where it has no plan.
+  [[nodiscard]] step_eighths step_of_plan(bag_mix const& mix, mix_batch const& batch)
+  {
+    if (laid_ != mix) {
+      auto laid = lay_out(mix.spec(), machines_, misplaced_bags::largest_first);
+      if (!laid) {
+        refused_ = refused_ ? refused_ : laid.error();
+        return over_the_limit;
+      }
+      bags_ = laid->with_short_samples(short_ones_);
+      laid_ = mix;
+    }
+    auto const done = partition_into(plan_, memory_, batch.as_given, bags_, mix_sample_cost{},
+                                     &mix_sample::length, {}, *policy_);
+    if (!done) {
+      refused_ = refused_ ? refused_ : done.error();
+      return over_the_limit;
+    }
+    tokens_of_.assign(bags_.size(), 0);
+    for (std::size_t sample = 0; sample < batch.size(); ++sample) {
+      tokens_of_[to_index(plan_.owner[to_id<sample_id>(sample)])] += batch.as_given[sample].length;
+    }
+    step_eighths step = 0;
+    for (std::size_t bag = 0; bag < bags_.size(); ++bag) {
+      auto const id = to_id<bag_id>(bag);
+      auto const size = static_cast<std::size_t>(std::bit_width(bags_[id].gpus) - 1);
+      cost_units const work =
+          plan_.loads[bag] + exchanges_.work(size, tokens_of_[bag], plan_.samples[id].size());
+      step = std::max(step, step_of(size, static_cast<std::uint64_t>(work)));
+    }
+    return step;
+  }
+
+  /// Of a bag of this size that has so much work.
+  [[nodiscard]] step_eighths step_of(std::size_t size, std::uint64_t work) const
+  {
+    return work * eighths_of(size) +
+           bag_mix::largest * static_cast<std::uint64_t>(exchanges_.once[size]);
+  }
+
   template <class Word>
   struct bags_of_size {
     std::size_t size;
@@ -253,15 +337,21 @@ class mix_steps {
             exchanges_.work(kind.size, tokens_of[number(bag)], samples_of[number(bag)]));
         busiest = std::max(busiest, load(bag) + exchanged);
       }
-      step = std::max(
-          step, busiest * kind.eighths +
-                    bag_mix::largest * static_cast<std::uint64_t>(exchanges_.once[kind.size]));
+      step = std::max(step, step_of(kind.size, busiest));
     }
     return step <= limit ? step : over_the_limit;
   }
 
   bag_exchange_work exchanges_;
+  cluster const& machines_;
+  short_samples short_ones_;
+  std::optional<policy_ref<cost_units>> policy_;  // none: longest_processing_time
   workspace memory_;
+  bag_layout bags_;  // of the mix that was laid last
+  bag_mix laid_;
+  partition_plan plan_;
+  std::vector<tokens> tokens_of_;  // of each bag
+  std::optional<error> refused_;
 };
 
 /// A step that no plan of the batch over these bags gets below.

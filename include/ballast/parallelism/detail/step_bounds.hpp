@@ -27,14 +27,20 @@ struct group_module {
   std::size_t feeds = 0;                 ///< a later module; the last one's is not read
 };
 
-/// Of the replicas of a module that a broker links, what the one takes that takes longest.
+/// Of the replicas of a module, what the one takes that takes longest.
 [[nodiscard]] inline time_units most_of(time_units const* times, group_module const& of,
-                                        std::size_t microbatch, std::uint32_t broker,
-                                        std::uint32_t brokers)
+                                        std::size_t microbatch)
 {
-  std::size_t const met = of.replicas / brokers;
-  times += microbatch * of.stride + broker * met;
-  return *std::max_element(times, times + met);
+  times += microbatch * of.stride;
+  return *std::max_element(times, times + of.replicas);
+}
+
+/// What the module takes to hand a microbatch to the one that it feeds: as long as the replica that
+/// sends or receives most of it.
+[[nodiscard]] inline time_units handing_time(group_module const& from, group_module const& to,
+                                             std::size_t microbatch)
+{
+  return std::max(most_of(from.sent, from, microbatch), most_of(from.received, to, microbatch));
 }
 
 /// The makespan of interleaved 1F1B on one group of replicas, where modules have virtual stages.
@@ -101,15 +107,10 @@ class interleaved_simulation {
       }
     }
     if (own.sent == nullptr) { return; }
-    std::uint32_t const brokers = graph.brokers(module);
-    for (std::uint32_t broker = 0; broker < brokers; ++broker) {
-      time_units const time =
-          std::max(most_of(own.sent, own, microbatch, broker, brokers),
-                   most_of(own.received, modules[own.feeds], microbatch, broker, brokers));
-      std::size_t const there = graph.transfer_of(module, broker);
-      row[there].forward = time;
-      if (own.passes != module_passes::forward) { row[there + 1].backward = time; }
-    }
+    time_units const time = handing_time(own, modules[own.feeds], microbatch);
+    std::size_t const there = graph.transfer_of(module);
+    row[there].forward = time;
+    if (own.passes != module_passes::forward) { row[there + 1].backward = time; }
   }
 
   [[nodiscard]] known_schedule const& schedule_of(std::vector<replicated_module> modules,
@@ -142,7 +143,7 @@ class interleaved_simulation {
 /// With d stages behind it, a stage does forward k in slot 2 k - d and backward k in slot
 /// 2 k + d + 1. What a task waits for on other ranks is then done in the slot before, by the stages
 /// beside it: in each slot a stage before its forward, and those that feed it, each before its
-/// backward, wait for each other and go on. Between modules all replicas of a broker wait for each
+/// backward, wait for each other and go on. Between modules all replicas wait for each
 /// other so, or for a link, which begins with a microbatch when the last replica has done it and
 /// the one before is over. A stage that has no backward waits for nothing behind it.
 ///
@@ -206,31 +207,29 @@ class slot_simulation {
     std::size_t end_left;
   };
 
-  /// The links of a broker: when each has sent what it was given, and how long it takes for each
-  /// microbatch.
+  /// The links behind a module: when each has sent what it was given, and how long it takes for each
+  /// microbatch; none, where it takes no time.
   struct link {
     time_units there = 0;
     time_units back = 0;
-    std::size_t first_time = 0;  // in sending_
+    std::vector<time_units> times{};
   };
 
   void prepare(std::span<group_module const> modules, std::uint32_t microbatches)
   {
     stages_.clear();
-    brokers_.clear();
-    links_.clear();
-    first_link_.clear();
-    sending_.clear();
+    links_.resize(modules.size());
     first_stage_.clear();
     microbatches_ = microbatches;
     times_.clear();
     std::size_t ends = 0;
     for (std::size_t module = 0; module < modules.size(); ++module) {
       group_module const& each = modules[module];
-      bool const is_last = module + 1 == modules.size();
-      brokers_.push_back(is_last ? 1 : std::gcd(each.replicas, modules[each.feeds].replicas));
-      first_link_.push_back(links_.size());
-      if (each.sent != nullptr) { add_links(each, modules[each.feeds], brokers_.back()); }
+      links_[module].there = links_[module].back = 0;
+      links_[module].times.clear();
+      for (std::uint32_t own = 0; own < microbatches && each.sent != nullptr; ++own) {
+        links_[module].times.push_back(handing_time(each, modules[each.feeds], own));
+      }
       std::size_t const cells = std::size_t{microbatches} * each.replicas;
       std::size_t const first = times_.size();
       stage_shares const shares(each.layers, each.pp, each.parts);
@@ -255,7 +254,6 @@ class slot_simulation {
         ends += each.replicas;
       }
     }
-    first_link_.push_back(links_.size());
     ends_.assign(ends, 0);
     list_meetings(modules);
   }
@@ -291,18 +289,6 @@ class slot_simulation {
     first_meeting_.assign(deepest + 2, meetings_.size());
     for (std::size_t each = meetings_.size(); each-- > 0;) {
       first_meeting_[meetings_[each].place] = each;
-    }
-  }
-
-  /// Each microbatch takes as long as the replica of the broker that sends or receives most of it.
-  void add_links(group_module const& from, group_module const& to, std::uint32_t brokers)
-  {
-    for (std::uint32_t broker = 0; broker < brokers; ++broker) {
-      links_.push_back({0, 0, sending_.size()});
-      for (std::size_t microbatch = 0; microbatch < microbatches_; ++microbatch) {
-        sending_.push_back(std::max(most_of(from.sent, from, microbatch, broker, brokers),
-                                    most_of(from.received, to, microbatch, broker, brokers)));
-      }
     }
   }
 
@@ -343,51 +329,38 @@ class slot_simulation {
       }
       return;
     }
-    awaited_.assign(right.replicas, 0);
+    time_units awaited = 0;
+    time_units const last_right = *std::max_element(r, r + right.replicas);
     for (std::size_t each = here.first_left; each < here.end_left; ++each) {
-      meet_broker(stages_[lefts_[each]], right, forward, backward);
+      time_units const sent = meet_module(stages_[lefts_[each]], last_right, forward, backward);
+      awaited = std::max(awaited, sent);
     }
     for (std::uint32_t each = 0; f != nullptr && each < right.replicas; ++each) {
-      r[each] = std::max(r[each], awaited_[each]) + f[each];
+      r[each] = std::max(r[each], awaited) + f[each];
     }
   }
 
-  /// The last stage of a module does a backward, and the first stage of the one that it feeds waits
-  /// for its forward.
-  void meet_broker(stage const& left, stage const& right, std::int64_t forward,
-                   std::int64_t backward)
+  /// The last stage of a module does a backward, which waits for the one that it feeds. Returns when
+  /// that has what its forward waits for.
+  [[nodiscard]] time_units meet_module(stage const& left, time_units last_right,
+                                       std::int64_t forward, std::int64_t backward)
   {
     time_units const* const b = times_of(left, true, backward);
-    std::uint32_t const brokers = brokers_[left.module];
-    std::uint32_t const of_left = left.replicas / brokers;
-    std::uint32_t const of_right = right.replicas / brokers;
-    bool const has_links = first_link_[left.module] < first_link_[left.module + 1];
-    for (std::uint32_t broker = 0; broker < brokers; ++broker) {
-      std::size_t const first_right = std::size_t{broker} * of_right;
-      time_units* const ls = ends_.data() + left.first_end + std::size_t{broker} * of_left;
-      time_units const* const rs = ends_.data() + right.first_end + first_right;
-      time_units all_left = *std::max_element(ls, ls + of_left);
-      time_units all_right = *std::max_element(rs, rs + of_right);
-      if (has_links) {
-        link& own = links_[first_link_[left.module] + broker];
-        time_units const* const times = sending_.data() + own.first_time;
-        if (forward != none) {
-          all_left = own.there = std::max(own.there, all_left) + times[forward];
-        }
-        if (b != nullptr) {
-          all_right = own.back = std::max(own.back, all_right) + times[backward];
-        }
-      }
-      for (std::uint32_t each = 0; each < of_right; ++each) {
-        time_units& awaited = awaited_[first_right + each];
-        awaited = std::max(awaited, all_left);
-      }
-      if (b == nullptr) { continue; }
-      time_units const* const times = b + std::size_t{broker} * of_left;
-      for (std::uint32_t each = 0; each < of_left; ++each) {
-        ls[each] = std::max(ls[each], all_right) + times[each];
-      }
+    time_units* const l = ends_.data() + left.first_end;
+    time_units last_left = *std::max_element(l, l + left.replicas);
+    link& own = links_[left.module];
+    if (forward != none && !own.times.empty()) {
+      auto const time = own.times[static_cast<std::size_t>(forward)];
+      last_left = own.there = std::max(own.there, last_left) + time;
     }
+    if (b != nullptr && !own.times.empty()) {
+      auto const time = own.times[static_cast<std::size_t>(backward)];
+      last_right = own.back = std::max(own.back, last_right) + time;
+    }
+    for (std::uint32_t each = 0; b != nullptr && each < left.replicas; ++each) {
+      l[each] = std::max(l[each], last_right) + b[each];
+    }
+    return last_left;
   }
 
   std::uint32_t microbatches_ = 0;
@@ -397,11 +370,7 @@ class slot_simulation {
   std::vector<meeting> meetings_;
   std::vector<std::size_t> first_meeting_;  // of each place
   std::vector<std::size_t> lefts_;
-  std::vector<time_units> awaited_;     // of each replica
-  std::vector<std::uint32_t> brokers_;  // behind each module
-  std::vector<link> links_;
-  std::vector<std::size_t> first_link_;  // behind each module, and all
-  std::vector<time_units> sending_;
+  std::vector<link> links_;        // behind each module
   std::vector<time_units> times_;  // of each module: forwards, backwards, of larger stages too
   std::vector<time_units> ends_;   // of the last task of each stage and replica
 };
@@ -493,22 +462,16 @@ class step_bounds {
     return longest;
   }
 
-  /// The pipeline of a module's fullest replica and, of every other module, of the fullest that
-  /// meets it, as if no other replica were there.
+  /// The pipeline of a module's fullest replica and, of every other module, of the fullest of its
+  /// group, as if no other replica were there.
   ///
   /// Complexity  O(microbatches stages of a replica + replicas).
   [[nodiscard]] time_units chain(std::size_t batch, std::size_t module)
   {
     auto const [sum, group, replica] = modules_[module].dealt->most[batch];
-    std::size_t const last = modules_.size() - 1;
-    met_.assign(modules_.size(), unknown);
-    met_[module] = replica;
-    for (std::size_t at = module; at < last; at = modules_[at].feeds) {
-      met_[modules_[at].feeds] = fullest_that_meets(batch, group, modules_[at].feeds, at, met_[at]);
-    }
-    for (std::size_t at = last; at-- > 0;) {
-      std::size_t const fed = modules_[at].feeds;
-      if (met_[at] == unknown) { met_[at] = fullest_that_meets(batch, group, at, fed, met_[fed]); }
+    met_.resize(modules_.size());
+    for (std::size_t at = 0; at < modules_.size(); ++at) {
+      met_[at] = at == module ? replica : fullest_of(batch, group, at);
     }
     take_parts(batch, group, true);
     return makespan();
@@ -607,36 +570,25 @@ class step_bounds {
       for (std::uint32_t at = 0; at < own.cut.replicas; ++at) {
         ways_[each][at] += pass_time(own, own.dealt->whole[first + at], is_backward);
       }
-      auto& next = ways_[own.feeds];
-      auto const brokers = std::gcd(own.cut.replicas, modules_[own.feeds].cut.replicas);
-      std::uint32_t const met = own.cut.replicas / brokers;
-      std::size_t const of_broker = next.size() / brokers;
-      for (std::uint32_t broker = 0; broker < brokers; ++broker) {
-        auto const begin = ways_[each].begin() + static_cast<std::ptrdiff_t>(broker) * met;
-        bool const sends = !is_backward || own.passes != module_passes::forward;
-        time_units const longest = *std::max_element(begin, begin + met) +
-                                   (sends ? sending(batch, each, microbatch, group, broker) : 0);
-        for (std::size_t at = broker * of_broker; at < (broker + 1) * of_broker; ++at) {
-          next[at] = std::max(next[at], longest);
-        }
-      }
+      bool const sends = !is_backward || own.passes != module_passes::forward;
+      time_units const longest = *std::max_element(ways_[each].begin(), ways_[each].end()) +
+                                 (sends ? sending(batch, each, microbatch, group) : 0);
+      for (time_units& next : ways_[own.feeds]) { next = std::max(next, longest); }
     }
     return ways_[module][replica];
   }
 
-  /// What a broker behind a module takes for a microbatch.
+  /// What the links behind a module take for a microbatch.
   [[nodiscard]] time_units sending(std::size_t batch, std::size_t module, std::uint32_t microbatch,
-                                   std::uint32_t group, std::uint32_t broker) const
+                                   std::uint32_t group) const
   {
     taken const& from = modules_[module];
     taken const& to = modules_[from.feeds];
     if (from.dealt->sent.empty()) { return 0; }
-    std::uint32_t const brokers = std::gcd(from.cut.replicas, to.cut.replicas);
     auto const most = [&](std::vector<time_units> const& times, taken const& of) {
-      std::uint32_t const met = of.cut.replicas / brokers;
-      auto const first = times.begin() + static_cast<std::ptrdiff_t>(
-                                             of.cell(batch, microbatch, group, broker * met));
-      return *std::max_element(first, first + met);
+      auto const first =
+          times.begin() + static_cast<std::ptrdiff_t>(of.cell(batch, microbatch, group, 0));
+      return *std::max_element(first, first + of.cut.replicas);
     };
     return std::max(most(from.dealt->sent, from), most(to.dealt->received[from.received], to));
   }
@@ -656,23 +608,16 @@ class step_bounds {
     return sum;
   }
 
-  /// Of the replicas of a module that a broker links to one of a module beside it, the fullest.
-  [[nodiscard]] std::uint32_t fullest_that_meets(std::size_t batch, std::uint32_t group,
-                                                 std::size_t module, std::size_t beside,
-                                                 std::uint32_t replica) const
+  /// Of the replicas of a module in a group, the fullest.
+  [[nodiscard]] std::uint32_t fullest_of(std::size_t batch, std::uint32_t group,
+                                         std::size_t module) const
   {
     taken const& own = modules_[module];
-    std::uint32_t const others = modules_[beside].cut.replicas;
-    std::uint32_t const brokers = std::gcd(own.cut.replicas, others);
-    std::uint32_t const of_broker = own.cut.replicas / brokers;
-    std::uint32_t const first = replica / (others / brokers) * of_broker;
     auto const sums =
         own.dealt->sums.begin() +
-        static_cast<std::ptrdiff_t>((batch * own.cut.groups + group) * own.cut.replicas + first);
-    return first + static_cast<std::uint32_t>(std::max_element(sums, sums + of_broker) - sums);
+        static_cast<std::ptrdiff_t>((batch * own.cut.groups + group) * own.cut.replicas);
+    return static_cast<std::uint32_t>(std::max_element(sums, sums + own.cut.replicas) - sums);
   }
-
-  static constexpr std::uint32_t unknown = ~std::uint32_t{0};
 
   assigned_job const& problem_;
   dealt_times& times_;
