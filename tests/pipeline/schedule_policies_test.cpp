@@ -401,6 +401,264 @@ TEST(InterleavedOneForwardOneBackward, RefusesWhatIsNoDealtChain)
   expect_refused({0, 1, 0, 1, 2}, {link(0, 1), link(1, 2), link(2, 3), link(1, 4)}, 4);
 }
 
+// A chain that goes up the ranks and down again, every backward in two parts.
+stage_graph split_v(std::size_t ranks, bool split = true)
+{
+  std::vector<ballast::pipeline_stage> stages(2 * ranks);
+  std::vector<ballast::stage_link> links;
+  for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+    std::size_t const rank = std::min(stage, stages.size() - 1 - stage);
+    stages[stage].rank = ballast::to_id<ballast::pipeline_rank>(rank);
+    stages[stage].weights = split;
+    if (stage == 0) { continue; }
+    links.push_back(
+        {ballast::to_id<ballast::stage_id>(stage - 1), ballast::to_id<ballast::stage_id>(stage)});
+  }
+  return stage_graph::make(stages, links).value();
+}
+
+// A rank's tasks in a V: F I W of its first chunk, f i w of its second.
+std::string drawn_v(stage_graph const& stages, std::vector<pipeline_task> const& tasks)
+{
+  std::string text;
+  for (pipeline_task const& task : tasks) {
+    std::size_t const chunk = ballast::to_index(task.stage) < stages.ranks() ? 0 : 3;
+    text += (text.empty() ? "" : " ");
+    text += "FIWfiw"[chunk + static_cast<std::size_t>(task.pass)] + std::to_string(task.position);
+  }
+  return text;
+}
+
+struct rank_use {
+  std::vector<ballast::time_units> idle;  // between the first task and the last, by rank
+  std::size_t kept = 0;                   // most passes of microbatches on a rank at once
+  ballast::time_units makespan = 0;
+};
+
+// All passes take one unit, and what a forward takes is kept to the weights pass.
+rank_use use_of(stage_graph const& stages, ballast::pipeline_schedule const& schedule)
+{
+  ballast::pipeline_times times(schedule.microbatches, stages.stages(),
+                                [](auto, auto) { return ballast::stage_time{1, 1}; });
+  times.weights.assign(times.rows.size(), 1);
+  auto const compiled = ballast::compiled_schedule::make(stages, schedule).value();
+  std::vector<ballast::microbatch_id> order;
+  for (std::size_t at = 0; at < schedule.microbatches; ++at) {
+    order.push_back(ballast::to_id<ballast::microbatch_id>(at));
+  }
+  auto const timeline = ballast::simulate(compiled, times, order);
+  rank_use use{{}, 0, timeline.makespan};
+  for (std::size_t rank = 0; rank < stages.ranks(); ++rank) {
+    auto first = timeline.makespan;
+    ballast::time_units last = 0;
+    for (std::size_t task = 0; task < compiled.tasks().size(); ++task) {
+      if (ballast::to_index(stages[compiled.tasks()[task].stage].rank) != rank) { continue; }
+      first = std::min(first, timeline.end[task] - 1);
+      last = std::max(last, timeline.end[task]);
+    }
+    auto const& tasks = schedule.ranks[rank];
+    use.idle.push_back(last - first - static_cast<ballast::time_units>(tasks.size()));
+    std::size_t kept = 0;
+    for (pipeline_task const& task : tasks) {
+      kept += task.pass == pass::forward ? 1 : 0;
+      use.kept = std::max(use.kept, kept);
+      kept -= task.pass == pass::weights ? 1 : 0;
+    }
+  }
+  return use;
+}
+
+static_assert(ballast::schedule_policy<zero_bubble>);
+
+TEST(ZeroBubble, IdlesNowhereInBetweenWithTwiceTheMemory)  // Ensures (1) (2) (3)
+{
+  for (std::size_t ranks = 2; ranks <= 32; ++ranks) {
+    std::vector<ballast::pipeline_stage> all(ranks);
+    std::vector<ballast::stage_link> links;
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      all[rank].rank = ballast::to_id<ballast::pipeline_rank>(rank);
+      all[rank].weights = true;
+      if (rank == 0) { continue; }
+      links.push_back(
+          {ballast::to_id<ballast::stage_id>(rank - 1), ballast::to_id<ballast::stage_id>(rank)});
+    }
+    auto const stages = stage_graph::make(all, links).value();
+    for (std::size_t const count : {ranks, ranks + 1, 2 * ranks - 1, 2 * ranks, 3 * ranks}) {
+      SCOPED_TRACE(testing::Message() << ranks << " ranks, " << count << " microbatches");
+      auto const use = use_of(stages, zero_bubble{true}(stages, count).value());
+      EXPECT_EQ(use.makespan, static_cast<ballast::time_units>(3 * count + ranks - 1));
+      EXPECT_LE(use.kept, 2 * ranks - 1);
+      if (count >= 2 * ranks - 1) { EXPECT_THAT(use.idle, testing::Each(0)); }
+    }
+  }
+}
+
+TEST(ZeroBubbleV, IdlesNowhereInBetweenWithTheMemoryOf1F1B)  // Ensures (1) (2)
+{
+  for (std::size_t const ranks : {1U, 2U, 3U, 4U, 7U, 16U, 32U}) {
+    auto const stages = split_v(ranks);
+    for (std::size_t const count : {2 * ranks - 1, 2 * ranks, 3 * ranks, 4 * ranks + 1}) {
+      SCOPED_TRACE(testing::Message() << ranks << " ranks, " << count << " microbatches");
+      auto const use = use_of(stages, zero_bubble_v{}(stages, count).value());
+      EXPECT_EQ(use.makespan, static_cast<ballast::time_units>(6 * count + ranks - 1));
+      EXPECT_EQ(use.kept, 2 * ranks);
+      EXPECT_THAT(use.idle, testing::Each(0));
+    }
+  }
+}
+
+TEST(ZeroBubbleV, IsDrawnByHand)
+{
+  auto const stages = split_v(2);
+  auto const schedule = zero_bubble_v{}(stages, 4).value();
+  EXPECT_EQ(drawn_v(stages, schedule.ranks[0]),
+            "F0 F1 F2 f0 i0 w0 f1 i1 w1 F3 I0 W0 f2 i2 w2 I1 W1 f3 i3 w3 I2 W2 I3 W3");
+  EXPECT_EQ(drawn_v(stages, schedule.ranks[1]),
+            "F0 f0 F1 f1 i0 w0 F2 I0 W0 f2 i1 w1 F3 I1 W1 f3 i2 w2 I2 i3 I3 W2 w3 W3");
+}
+
+// The picture of DeepSeek's repository, four ranks and ten microbatches. B and b are whole
+// backwards, and what is in brackets is done side by side.
+constexpr std::array<std::string_view, 4> dual_pipe_v_picture{
+    "F0 F1 F2 F3 F4 F5 F6 f0 i0 w0 f1 i1 w1 f2 i2 w2 f3 (F7 b3) (f4 B0) (F8 b4) (f5 B1) (F9 b5) "
+    "(f6 B2) b6 (f7 B3) b7 (f8 B4) b8 (f9 B5) b9 I6 W6 I7 W7 I8 W8 I9 W9",
+    "F0 F1 F2 F3 F4 f0 F5 f1 i0 w0 f2 i1 w1 f3 (F6 b2) (f4 B0) (F7 b3) (f5 B1) (F8 b4) (f6 B2) "
+    "(F9 b5) (f7 B3) b6 (f8 B4) b7 (f9 B5) b8 B6 i9 I7 w9 I8 W7 I9 W8 W9",
+    "F0 F1 F2 f0 F3 f1 F4 f2 i0 w0 f3 (F5 b1) (f4 B0) (F6 b2) (f5 B1) (F7 b3) (f6 B2) (F8 b4) "
+    "(f7 B3) (F9 b5) (f8 B4) b6 (f9 B5) b7 B6 b8 I7 i9 I8 W7 I9 w9 W8 W9",
+    "F0 f0 F1 f1 F2 f2 F3 f3 F4 b0 (f4 B0) (F5 b1) (f5 B1) (F6 b2) (f6 B2) (F7 b3) (f7 B3) (F8 b4) "
+    "(f8 B4) (F9 b5) (f9 B5) b6 B6 b7 B7 i8 I8 i9 I9 w8 W8 w9 W9"};
+
+// What a picture says a rank does, pass by pass, as drawn_v() writes it.
+std::string passes_of(std::string_view picture)
+{
+  std::string passes;
+  std::istringstream words{std::string(picture)};
+  for (std::string word; words >> word;) {
+    std::erase_if(word, [](char c) { return c == '(' || c == ')'; });
+    bool const whole = word[0] == 'B' || word[0] == 'b';
+    std::string const number = word.substr(1);
+    passes += passes.empty() ? "" : " ";
+    passes += whole ? (word[0] == 'B' ? "I" + number + " W" + number : "i" + number + " w" + number)
+                    : word;
+  }
+  return passes;
+}
+
+// How long the picture takes where a forward takes one unit, a whole backward two, and what is done
+// side by side starts when both can and sends when both are done.
+int length_of(std::span<std::string_view const> picture)
+{
+  std::size_t const ranks = picture.size();
+  std::vector<std::istringstream> words(ranks);
+  for (std::size_t rank = 0; rank < ranks; ++rank) { words[rank].str(std::string(picture[rank])); }
+  std::vector<std::string> next(ranks);
+  std::vector<int> free(ranks);
+  std::map<std::pair<std::size_t, std::string>, int> sent;
+  auto const read = [&](std::size_t rank) {
+    std::string second;
+    next[rank].clear();
+    words[rank] >> next[rank];
+    if (!next[rank].starts_with('(')) { return; }
+    words[rank] >> second;
+    next[rank] += second;
+  };
+  // Before which task of which rank a task waits; none for weights passes and the first forwards.
+  auto const before = [&](std::size_t rank, char kind,
+                          std::string const& number) -> std::pair<std::size_t, std::string> {
+    bool const turns = rank + 1 == ranks;
+    if (kind == 'F' && rank > 0) { return {rank - 1, "F" + number}; }
+    if (kind == 'f') {
+      return turns ? std::pair{rank, "F" + number} : std::pair{rank + 1, "f" + number};
+    }
+    if (kind == 'i') {
+      return rank == 0 ? std::pair{rank, "f" + number} : std::pair{rank - 1, "i" + number};
+    }
+    if (kind == 'I') {
+      return turns ? std::pair{rank, "i" + number} : std::pair{rank + 1, "I" + number};
+    }
+    return {ranks, ""};
+  };
+  sent[{ranks, ""}] = 0;
+  for (std::size_t rank = 0; rank < ranks; ++rank) { read(rank); }
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      if (next[rank].empty()) { continue; }
+      int start = free[rank];
+      int takes = 0;
+      std::vector<std::string> sends;
+      bool ready = true;
+      for (std::size_t at = 0; at < next[rank].size(); ++at) {
+        char kind = next[rank][at];
+        if (std::isalpha(static_cast<unsigned char>(kind)) == 0) { continue; }
+        std::string const number(1, next[rank][at + 1]);
+        takes += kind == 'B' || kind == 'b' ? 2 : 1;
+        kind = kind == 'B' ? 'I' : kind == 'b' ? 'i' : kind;
+        auto const need = sent.find(before(rank, kind, number));
+        ready = ready && need != sent.end();
+        if (ready) { start = std::max(start, need->second); }
+        sends.push_back(kind + number);
+      }
+      if (!ready) { continue; }
+      free[rank] = start + takes;
+      for (auto const& each : sends) { sent[{rank, each}] = free[rank]; }
+      read(rank);
+      moved = true;
+    }
+  }
+  return *std::ranges::max_element(free);
+}
+
+TEST(DualPipeV, IsTheOneOfItsPicture)
+{
+  auto const stages = split_v(4);
+  auto const schedule = dual_pipe_v{}(stages, 10).value();
+  for (std::size_t rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(drawn_v(stages, schedule.ranks[rank]), passes_of(dual_pipe_v_picture[rank]));
+  }
+  // (p - 1) (F&B + B - 3 W) units beside the work.
+  EXPECT_EQ(length_of(dual_pipe_v_picture), 6 * 10 + 3 * (3 + 2 - 3));
+}
+
+TEST(DualPipeV, TakesWorkAndTheWayToTheLastRank)  // Ensures (1) (2)
+{
+  for (std::size_t const ranks : {1U, 2U, 3U, 4U, 7U, 16U, 32U}) {
+    auto const stages = split_v(ranks);
+    for (std::size_t const count : {2 * ranks, 2 * ranks + 1, 3 * ranks, 4 * ranks + 1}) {
+      SCOPED_TRACE(testing::Message() << ranks << " ranks, " << count << " microbatches");
+      auto const use = use_of(stages, dual_pipe_v{}(stages, count).value());
+      EXPECT_EQ(use.makespan, static_cast<ballast::time_units>(6 * count + ranks - 1));
+      EXPECT_LE(use.kept, 2 * ranks + 1);
+    }
+  }
+}
+
+TEST(SchedulesInAV, NeverDeadlockAndLeaveOutWhatStagesDoNotHave)  // Ensures (3)
+{
+  for (std::size_t ranks = 1; ranks <= 9; ++ranks) {
+    for (std::size_t count = 0; count <= 3 * ranks; ++count) {
+      for (bool const split : {true, false}) {
+        auto const stages = split_v(ranks, split);
+        for (auto const& schedule :
+             {zero_bubble_v{}(stages, count), dual_pipe_v{}(stages, count)}) {
+          ASSERT_TRUE(schedule) << schedule.error().message;
+          ASSERT_TRUE(ballast::compiled_schedule::make(stages, *schedule));
+        }
+      }
+    }
+  }
+}
+
+TEST(SchedulesInAV, RefuseOtherStages)
+{
+  EXPECT_THAT(zero_bubble_v{}(chain_of_stages(4, 2), 4).error().message,
+              HasSubstr("stage 2 of 4 does not continue a chain that goes up 2 ranks and down "
+                        "again, which schedules in a V are for; put stages r and 3 - r on rank r"));
+  EXPECT_EQ(dual_pipe_v{}(chain_of_stages(4, 4), 4).error().position, 0);
+  EXPECT_EQ(dual_pipe_v{}(chain_of_stages(6, 2), 4).error().position, 0);
+}
+
 TEST(SchedulePolicies, RefuseMoreTasksThanCanBeNumbered)
 {
   auto const expect_refused = [](auto const& policy, stage_graph const& stages) {

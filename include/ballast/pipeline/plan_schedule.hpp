@@ -571,6 +571,9 @@ inline void search_schedule(sequence_search& search, open_step const& step, std:
   };
   offer(interleaved_one_forward_one_backward{}(step.stages(), order.size()));
   offer(zero_bubble{}(step.stages(), order.size()));
+  offer(zero_bubble{true}(step.stages(), order.size()));
+  offer(zero_bubble_v{}(step.stages(), order.size()));
+  offer(dual_pipe_v{}(step.stages(), order.size()));
 
   std::array<greedy_rule, 3> rules;
   rules[1].room.resize(ranks);
@@ -687,15 +690,16 @@ inline void write_plan(schedule_plan& plan, open_step const& step, task_sequence
 /// Plans what every rank does and in which order it takes the microbatches, so that the step is
 /// short and no rank keeps more than it may.
 ///
-/// Starts are the zero-bubble rule, 1F1B, a greedy rule with the room of one and of two 1F1B's and
-/// with all, and one microbatch after the other; then orders and single tasks are moved. Ranks may
-/// take the backwards and the weights passes, and even the forwards, in different orders.
+/// Starts are 1F1B, the zero-bubble rules, those for a V, a greedy rule with the room of one and of
+/// two 1F1B's and with all, and one microbatch after the other; then orders and single tasks are
+/// moved. Ranks may take the backwards and the weights passes, and even the forwards, in different
+/// orders.
 ///
 /// Expects     times and memory of microbatches that are numbered alike.
 /// Ensures     (1) those of schedule_plan
 ///             (2) the plan depends on nothing but the arguments, so every rank finds the same one
-///             (3) it takes no longer than zero_bubble, 1F1B and interleaved 1F1B take on these
-///             stages in the order of the numbers, where their memory fits
+///             (3) it takes no longer than 1F1B, interleaved 1F1B, zero_bubble, zero_bubble_v and
+///             dual_pipe_v take on these stages in the order of the numbers, where their memory fits
 /// Errors      infeasible: microbatch `position` alone keeps more on a rank than that may keep;
 ///             out_of_range: times, bytes or limits are not as many as the stages, microbatches or
 ///             ranks, or too large, or there would be 2^31 tasks or more.
