@@ -32,7 +32,10 @@ namespace detail {
 ///   (d) for every rank, the bytes that a microbatch keeps times how long it keeps them at the
 ///       least, summed over all, over what the rank may keep. Before the sum, bytes are rounded
 ///       by a dual feasible function, which is why two microbatches that do not fit together count
-///       as one after the other.
+///       as one after the other;
+///   (e) the longest path of a microbatch, from its first forward to its last backward, and of each
+///       other one the shortest task on that path: it is done before the path begins, or ends it,
+///       or it overtakes somewhere, and then the microbatch waits at that place for its task.
 ///
 /// Complexity  O(microbatches x (stages + links) + ranks x microbatches x log(microbatches)).
 /// Source      (b): J. Carlier, "The One-Machine Sequencing Problem", European Journal of Operational
@@ -52,7 +55,7 @@ class open_step_bound {
     for (std::size_t rank = 0; rank < step_.ranks(); ++rank) {
       bound = std::max({bound, work_of(rank), ends_of(rank), memory_of(rank)});
     }
-    return bound;
+    return std::max(bound, longest_passed());
   }
 
  private:
@@ -216,6 +219,63 @@ class open_step_bound {
       longest = std::max(longest, (area[static_cast<std::size_t>(part - 1)] + whole - 1) / whole);
     }
     return head + static_cast<time_units>(longest) + tail;
+  }
+
+  /// The longest paths of single microbatches, with what each other one delays them at the least.
+  [[nodiscard]] time_units longest_passed() const
+  {
+    struct begin {
+      time_units path;
+      std::uint32_t task;
+    };
+    std::vector<begin> longest(step_.microbatches(), begin{-1, 0});
+    for (std::uint32_t task = 0; task < step_.numbers(); ++task) {
+      time_units const path = step_.duration(task) + step_.tail(task);
+      begin& of = longest[step_.microbatch(task)];
+      if (step_.head(task) == 0 && path > of.path) { of = {path, task}; }
+    }
+    std::size_t const most = std::min<std::size_t>(longest.size(), 4);
+    std::partial_sort(
+        longest.begin(), longest.begin() + static_cast<std::ptrdiff_t>(most), longest.end(),
+        [](begin const& a, begin const& b) { return precedes(-a.path, -b.path, a.task, b.task); });
+    time_units bound = 0;
+    for (std::size_t at = 0; at < most; ++at) {
+      bound = std::max(bound, longest[at].path + delays_of(longest[at].task));
+    }
+    return bound;
+  }
+
+  /// How long the other microbatches delay one at the least, on its longest path from a task on.
+  [[nodiscard]] time_units delays_of(std::uint32_t task) const
+  {
+    std::uint32_t const own = step_.microbatch(task);
+    std::vector<time_units> delays(step_.microbatches(), none);
+    while (true) {
+      std::size_t const column = step_.column(task);
+      std::uint32_t next = no_task;
+      std::size_t weights = column;
+      for (auto const& [other, transfer] : step_.needed_by(column)) {
+        std::uint32_t const behind = step_.number(other, own);
+        bool const own_weights = open_step::pass_of(other) == pass::weights;
+        if (own_weights) { weights = other; }
+        if (step_.duration(behind) + step_.tail(behind) + transfer != step_.tail(task)) {
+          continue;
+        }
+        if (!own_weights) { next = behind; }
+      }
+      for (std::uint32_t at = 0; at < step_.microbatches(); ++at) {
+        time_units delay = step_.duration(step_.number(column, at));
+        if (next == no_task && weights != column) {
+          delay += step_.duration(step_.number(weights, at));
+        }
+        delays[at] = std::min(delays[at], delay);
+      }
+      if (next == no_task) { break; }
+      task = next;
+    }
+    time_units sum = -delays[own];
+    for (time_units const delay : delays) { sum += delay; }
+    return sum;
   }
 
   open_step const& step_;
