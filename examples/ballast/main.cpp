@@ -385,12 +385,14 @@ CLI::App& add_pipeline(CLI::App& app, cli::pipeline_options& options)
   auto& pipeline = *app.add_subcommand(
       "pipeline", "Order the microbatches of a pipeline and say how near to the best that is");
   add_input(pipeline, "--durations", options.durations,
-            "CSV file with the columns microbatch,stage,forward,backward");
+            "CSV file with the columns microbatch,stage,forward,backward, and maybe "
+            "weights,held,held_for_weights");
   pipeline.get_option("--durations")->required();
   add_ordering(pipeline, options.ordering);
   auto& schedule = *pipeline.get_option("--schedule");
   schedule.description(schedule.get_description() +
-                       "; or a CSV file with the columns rank,stage,microbatch,pass");
+                       "; planned or planned:v=N, tasks and order together; or a CSV file with the "
+                       "columns rank,stage,microbatch,pass, or with cells such as 0F1");
   constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
   add_number<std::uint64_t>(pipeline, "--evaluations", options.evaluations, 0, most,
                             "Orders that the search evaluates (default: as in local_search)");
@@ -401,6 +403,11 @@ CLI::App& add_pipeline(CLI::App& app, cli::pipeline_options& options)
                   "Time between neighbouring stages, in the unit of the file")
       ->type_name("T")
       ->capture_default_str();
+  pipeline
+      .add_option("--most-held", options.most_held,
+                  "Bytes that a pipeline rank may keep: one for all, or one for each, with commas")
+      ->type_name("N,...")
+      ->delimiter(',');
   add_format(pipeline, options.format);
   add_plan_file(pipeline, options.plan, "the tasks of each rank in their order",
                 "rank,stage,microbatch,pass,position,start,end");

@@ -3,23 +3,29 @@
 #include "../common/by_name/any_order_policy.hpp"
 #include "../common/by_name/any_schedule.hpp"
 
+#include "notes.hpp"
 #include "out_of_memory.hpp"
 #include "output_files.hpp"
 #include "output_paths.hpp"
 #include "progress.hpp"
+#include "shown_text.hpp"
 
 #include <ballast/core.hpp>
 #include <ballast/pipeline/local_search.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
 #include <ballast/pipeline/pipeline_files.hpp>
+#include <ballast/pipeline/plan_schedule.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/simulate.hpp>
+#include <ballast/pipeline/stage_graph.hpp>
 #include <ballast/text/decimal.hpp>
 #include <ballast/text/read_file.hpp>
 
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <future>
 #include <system_error>
@@ -33,11 +39,28 @@ bool is_own(ordering_options const& options)
   return options.schedule.ends_with(".csv");
 }
 
+/// Whether the schedule is planned together with the order.
+bool is_planned(ordering_options const& options)
+{
+  return options.schedule == "planned" || options.schedule.starts_with("planned:");
+}
+
 /// The schedule and the policy, with the options that are for the search alone.
 outcome<ordering> ordering_of(pipeline_options const& options)
 {
   ordering_options named = options.ordering;
   if (is_own(named)) { named.schedule = ordering_options().schedule; }  // its file is read later
+  if (is_planned(named)) {
+    if (named.order != ordering_options().order || options.evaluations) {
+      return usage(fmt::format("--schedule {} finds the order too; leave {} out", named.schedule,
+                               options.evaluations ? "--evaluations" : "--order"));
+    }
+    // Shown beside it, on the same stages.
+    constexpr std::size_t name = std::string_view("planned").size();
+    named.schedule = named.schedule.size() == name ? ordering_options().schedule
+                                                   : "interleaved" + named.schedule.substr(name);
+    return read_ordering(named);
+  }
   auto chosen = read_ordering(named);
   if (!chosen || (!options.evaluations && !options.seed)) { return chosen; }
   std::string_view const order = options.ordering.order;
@@ -68,21 +91,102 @@ outcome<ballast::written_times> read_times(pipeline_options const& options)
   });
 }
 
+/// How many bytes each rank may keep.
+outcome<std::vector<std::uint64_t>> read_most_held(pipeline_options const& options,
+                                                   std::size_t ranks)
+{
+  std::vector<std::uint64_t> most;
+  for (std::string const& text : options.most_held) {
+    std::uint64_t number = 0;
+    char const* const end = text.data() + text.size();
+    auto const [past, problem] = std::from_chars(text.data(), end, number);
+    if (problem != std::errc{} || past != end) {
+      return usage(fmt::format("--most-held: {} is no whole number of bytes", shown_text(text)));
+    }
+    most.push_back(number);
+  }
+  if (most.size() == 1) { most.resize(ranks, most.front()); }
+  if (most.empty() || most.size() == ranks) { return most; }
+  return usage(
+      fmt::format("--most-held has {} numbers, and there are {}; give one, or one for each",
+                  most.size(), count_of(ranks, "pipeline rank")));
+}
+
+/// The same stages, with a third pass where one takes time.
+ballast::stage_graph split_stages(ballast::stage_graph const& whole,
+                                  ballast::pipeline_times const& times)
+{
+  std::vector<ballast::pipeline_stage> stages;
+  for (std::size_t stage = 0; stage < whole.stages(); ++stage) {
+    stages.push_back(whole[ballast::to_id<ballast::stage_id>(stage)]);
+  }
+  for (std::size_t row = 0; row < times.weights.size(); ++row) {
+    ballast::pipeline_stage& own = stages[row % times.stages];
+    own.weights = own.weights || times.weights[row] > 0;
+  }
+  return ballast::stage_graph(std::move(stages), {whole.links().begin(), whole.links().end()});
+}
+
 /// The schedule that the options name, for the stages and microbatches of the file of times.
 outcome<ballast::compiled_schedule> schedule_of(pipeline_options const& options,
                                                 by_name::any_schedule const& named,
-                                                ballast::written_times const& written)
+                                                ballast::written_times& written)
 {
   if (is_own(options.ordering)) {
     auto own =
         ballast::read_file(options.ordering.schedule, ballast::read_schedule, written.transfer);
     if (!own) { return bad_data(own.error().message); }
-    return std::move(*own);
+    std::string const file = shown_text(options.ordering.schedule);
+    if (own->skipped > 0) {
+      notes().push_back(fmt::format("{}: {} that only communicate were skipped", file,
+                                    count_of(own->skipped, "cell")));
+    }
+    if (own->overlapped > 0) {
+      notes().push_back(fmt::format("{}: {} of tasks at once are simulated one after the other",
+                                    file, count_of(own->overlapped, "pair")));
+    }
+    if (own->schedule.stages().stages() == written.times.stages) {
+      written.times = ballast::whole_backwards(std::move(written.times), own->schedule.stages());
+    }
+    return std::move(own->schedule);
   }
   auto const stages =
       chain_for(options.ordering, named, written.times.stages, written.transfer, options.durations);
   if (!stages) { return tl::unexpected(stages.error()); }
-  return compile(named, *stages, written.times.microbatches());
+  return compile(named, split_stages(*stages, written.times), written.times.microbatches());
+}
+
+/// Plans tasks and order together, where `run.schedule` has been compiled for the same stages.
+ballast::result<void> plan_tasks(pipeline_run& run, ballast::pipeline_memory const& memory)
+{
+  ballast::schedule_effort effort;
+  effort.seed = run.options.seed.value_or(effort.seed);
+  auto planned = ballast::plan_schedule(run.schedule.stages(), run.written.times, memory, effort);
+  if (!planned) { return tl::unexpected(planned.error()); }
+  run.schedule = ballast::compiled_schedule(run.given.stages(), planned->schedule);
+  run.plan.order = planned->order;
+  run.plan.makespan = planned->makespan;
+  run.plan.lower_bound = planned->lower_bound;
+  std::vector<ballast::microbatch_id> numbered = run.plan.order;
+  std::ranges::sort(numbered);
+  run.plan.makespan_given = ballast::simulate(run.given, run.written.times, numbered).makespan;
+  return {};
+}
+
+/// Plans what may be shorter than the schedule of a file and keeps no more on any rank.
+ballast::result<void> plan_beside(pipeline_run& run, ballast::pipeline_memory memory)
+{
+  if (memory.most.empty()) {
+    auto const timeline = ballast::simulate(run.schedule, run.written.times, run.plan.order);
+    for (auto const& rank :
+         ballast::activation_memory(run.schedule, timeline, run.plan.order, run.written.held)) {
+      memory.most.push_back(rank.peak_bytes);
+    }
+  }
+  auto planned = ballast::plan_schedule(run.schedule.stages(), run.written.times, memory);
+  if (!planned) { return tl::unexpected(planned.error()); }
+  run.beside = std::move(*planned);
+  return {};
 }
 
 /// Runs `order`. A policy has no place from which to report, so where progress is seen, another
@@ -135,15 +239,22 @@ outcome<pipeline_run> run_pipeline(pipeline_options const& options)
   if (!written) { return tl::unexpected(written.error()); }
   auto schedule = schedule_of(options, chosen->schedule, *written);
   if (!schedule) { return tl::unexpected(schedule.error()); }
+  auto const most = read_most_held(options, schedule->stages().ranks());
+  if (!most) { return tl::unexpected(most.error()); }
 
-  pipeline_run run{options, std::move(*written), std::move(*schedule), {}, 0};
-  auto const order = [&run, &chosen]() -> ballast::result<void> {
+  ballast::pipeline_memory const held{written->held, *most};
+  pipeline_run run{options, std::move(*written), *schedule, *schedule, {}, {}, 0};
+  if (is_planned(options.ordering)) { run.options.ordering.order = "planned"; }
+  auto const order = [&]() -> ballast::result<void> {
     ballast::workspace memory;
     auto const start = std::chrono::steady_clock::now();
-    auto const done = ballast::order_microbatches_into(run.plan, memory, run.schedule,
+    auto done = is_planned(options.ordering)
+                    ? plan_tasks(run, held)
+                    : ballast::order_microbatches_into(run.plan, memory, run.schedule,
                                                        run.written.times, chosen->policy);
     run.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    return done;
+    if (done) { done = ballast::check_memory(run.schedule, run.plan.order, held); }
+    return done && is_own(options.ordering) ? plan_beside(run, held) : done;
   };
   auto const done = while_shown(order, run.written.times);
   if (!done) { return bad_data(fmt::format("{}: {}", options.durations, done.error().message)); }

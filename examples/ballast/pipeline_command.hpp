@@ -6,11 +6,13 @@
 
 #include <ballast/pipeline/order_microbatches.hpp>
 #include <ballast/pipeline/pipeline_files.hpp>
+#include <ballast/pipeline/plan_schedule.hpp>
 #include <ballast/pipeline/schedule.hpp>
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace cli {
 
@@ -20,7 +22,8 @@ struct pipeline_options {
   ordering_options ordering;
   std::optional<std::uint64_t> evaluations;  ///< of the search; without it, as in local_search
   std::optional<std::uint64_t> seed;
-  std::string transfer = "0";  ///< between neighbouring stages, in the file's unit
+  std::string transfer = "0";          ///< between neighbouring stages, in the file's unit
+  std::vector<std::string> most_held;  ///< bytes: none, one for all ranks, or one for each
   std::string format = "table";
   std::string plan;      ///< path of the CSV file of tasks, or empty
   std::string report;    ///< path of the HTML page, or empty
@@ -32,7 +35,10 @@ struct pipeline_run {
   pipeline_options options;
   ballast::written_times written;
   ballast::compiled_schedule schedule;
+  ballast::compiled_schedule given;  ///< in which microbatches are taken as they are numbered
   ballast::order_plan plan;
+  /// Beside a schedule of a file, the one that is planned within its memory.
+  std::optional<ballast::schedule_plan> beside;
   double seconds = 0;  ///< to find the order
 };
 

@@ -28,6 +28,7 @@ using ballast::to_index;
 /// A step in one order, simulated.
 struct shown_order {
   std::string name;
+  ballast::compiled_schedule const& schedule;
   std::vector<microbatch_id> order;
   ballast::pipeline_timeline timeline;
 };
@@ -36,11 +37,13 @@ std::array<shown_order, 2> simulate_both(pipeline_run const& run)
 {
   std::vector<microbatch_id> numbered = run.plan.order;
   std::ranges::sort(numbered);
-  auto const shown = [&run](std::string name, std::vector<microbatch_id> order) {
-    auto timeline = ballast::simulate(run.schedule, run.written.times, order);
-    return shown_order{std::move(name), std::move(order), std::move(timeline)};
+  auto const shown = [&run](std::string name, ballast::compiled_schedule const& schedule,
+                            std::vector<microbatch_id> order) {
+    auto timeline = ballast::simulate(schedule, run.written.times, order);
+    return shown_order{std::move(name), schedule, std::move(order), std::move(timeline)};
   };
-  return {shown("given", std::move(numbered)), shown("ordered", run.plan.order)};
+  return {shown("given", run.given, std::move(numbered)),
+          shown("ordered", run.schedule, run.plan.order)};
 }
 
 /// A time in the unit of the file, exactly.
@@ -76,16 +79,22 @@ std::vector<std::size_t> numbers_of(std::span<microbatch_id const> order)
   return numbers;
 }
 
-/// How many activations of one microbatch on one stage each rank keeps at most.
-std::vector<std::size_t> activations_kept(pipeline_run const& run, shown_order const& shown)
+/// How many bytes each rank keeps at most: where the file says none, of how many microbatches.
+std::vector<std::uint64_t> activations_kept(pipeline_run const& run, shown_order const& shown)
 {
-  std::vector<std::uint64_t> const one_each(run.written.times.rows.size(), 1);
-  std::vector<std::size_t> kept;
+  std::vector<std::uint64_t> kept;
   for (auto const& rank :
-       ballast::activation_memory(run.schedule, shown.timeline, shown.order, one_each)) {
-    kept.push_back(static_cast<std::size_t>(rank.peak_bytes));
+       ballast::activation_memory(shown.schedule, shown.timeline, shown.order, run.written.held)) {
+    kept.push_back(rank.peak_bytes);
   }
   return kept;
+}
+
+constexpr std::array<std::string_view, 3> pass_names = {"forward", "backward", "weights"};
+
+std::string_view name_of(ballast::pass pass)
+{
+  return pass_names[static_cast<std::size_t>(pass)];
 }
 
 nlohmann::ordered_json to_json(pipeline_run const& run, std::array<shown_order, 2> const& both)
@@ -116,15 +125,20 @@ nlohmann::ordered_json to_json(pipeline_run const& run, std::array<shown_order, 
   json["activations_kept"] = activations_kept(run, ordered);
   json["millis"] = run.seconds * 1e3;
   json["digest"] = run.plan.digest();
+  if (run.beside) {
+    json["planned"] = number(run.beside->makespan);
+    json["planned_lower_bound"] = number(run.beside->lower_bound);
+  }
   return json;
 }
 
-/// A row per rank, at most `most` of them: light where it does a forward, solid where a backward.
-std::string picture_of(pipeline_run const& run, shown_order const& shown, time_units longest)
+/// A row per rank, at most `most` of them: light where it does a forward, solid where a backward,
+/// between both where a weights pass.
+std::string picture_of(shown_order const& shown, time_units longest)
 {
   constexpr std::size_t width = 72;
   constexpr std::size_t most = 16;
-  std::size_t const ranks = run.schedule.stages().ranks();
+  std::size_t const ranks = shown.schedule.stages().ranks();
   std::size_t const stride = (ranks + most - 1) / most;
   std::string picture = fmt::format("\n{}\n", shown.name);
   for (std::size_t rank = 0; rank < ranks; rank += stride) {
@@ -136,11 +150,12 @@ std::string picture_of(pipeline_run const& run, shown_order const& shown, time_u
       return static_cast<std::size_t>(std::lround(share * static_cast<double>(width)));
     };
     for (std::uint32_t const task :
-         run.schedule.tasks_on(ballast::to_id<ballast::pipeline_rank>(rank))) {
-      bool const forward = run.schedule.tasks()[task].pass == ballast::pass::forward;
+         shown.schedule.tasks_on(ballast::to_id<ballast::pipeline_rank>(rank))) {
+      constexpr std::array<std::string_view, 3> shades = {"░", "█", "▓"};
+      auto const pass = static_cast<std::size_t>(shown.schedule.tasks()[task].pass);
       std::size_t const past = cell_of(shown.timeline.end[task]);
       for (std::size_t cell = cell_of(shown.timeline.start[task]); cell < past; ++cell) {
-        cells[cell] = forward ? "░" : "█";
+        cells[cell] = shades[pass];
       }
     }
     picture += fmt::format("{:>5} {}\n", rank, fmt::join(cells, ""));
@@ -174,8 +189,18 @@ std::string table_of(pipeline_run const& run, std::array<shown_order, 2> const& 
                      : gave_up(run)        ? ", and exact gave up: a shorter order may exist"
                                            : "",
                      fmt::join(numbers_of(plan.order), " "));
+  if (run.beside) {
+    auto const& beside = *run.beside;
+    out += beside.makespan < plan.makespan
+               ? fmt::format("planned within the same memory it takes {}, {:.1f} % less\n",
+                             time_text(run, beside.makespan),
+                             100 * (1 - static_cast<double>(beside.makespan) /
+                                            static_cast<double>(plan.makespan)))
+               : fmt::format("no shorter schedule was found within the same memory\n");
+    out += fmt::format("and none takes less than {}\n", time_text(run, beside.lower_bound));
+  }
 
-  std::vector<std::size_t> const kept = activations_kept(run, ordered);
+  std::vector<std::uint64_t> const kept = activations_kept(run, ordered);
   out += fmt::format("\n{:<10}{:>20}{:>12}{:>12}{:>14}\n", "rank", "busy", "idle given", "ordered",
                      "activations");
   auto const idle_of = [](shown_order const& shown, std::size_t rank) {
@@ -188,7 +213,7 @@ std::string table_of(pipeline_run const& run, std::array<shown_order, 2> const& 
   }
   if (prints_picture(run.options)) {
     time_units const longest = std::max(plan.makespan, plan.makespan_given);
-    for (shown_order const& shown : both) { out += picture_of(run, shown, longest); }
+    for (shown_order const& shown : both) { out += picture_of(shown, longest); }
   }
   return out + "\n";
 }
@@ -202,8 +227,7 @@ std::string plan_of(pipeline_run const& run, shown_order const& ordered)
          run.schedule.tasks_on(ballast::to_id<ballast::pipeline_rank>(rank))) {
       auto const& [position, stage, pass] = run.schedule.tasks()[number];
       fmt::format_to(std::back_inserter(plan), "{},{},{},{},{},{},{}\n", rank, to_index(stage),
-                     to_index(ordered.order[position]),
-                     pass == ballast::pass::forward ? "forward" : "backward", position,
+                     to_index(ordered.order[position]), name_of(pass), position,
                      time_text(run, ordered.timeline.start[number]),
                      time_text(run, ordered.timeline.end[number]));
     }
@@ -229,7 +253,8 @@ std::string page_of(pipeline_run const& run)
     page.settings.push_back({"Evaluations", std::to_string(*options.evaluations)});
   }
   if (options.seed) { page.settings.push_back({"Seed", std::to_string(*options.seed)}); }
-  return pages::pipeline_page(page, run.schedule, run.written.times, run.plan);
+  return pages::pipeline_page(page, run.given, run.schedule, run.written.times, run.written.held,
+                              run.plan);
 }
 
 /// A process for each of the two orders, in it a track per pipeline rank. What the file counts one
@@ -258,18 +283,17 @@ ballast::result<std::string> timeline_of(pipeline_run const& run,
   };
   ballast::report::chrome_trace trace;
   for (std::uint32_t process = 0; process < both.size(); ++process) {
-    auto const& [name, order, timeline] = both[process];
+    auto const& [name, schedule, order, timeline] = both[process];
     trace.name_process(process, name);
-    for (std::uint32_t rank = 0; rank < run.schedule.stages().ranks(); ++rank) {
+    for (std::uint32_t rank = 0; rank < schedule.stages().ranks(); ++rank) {
       trace.name_track({process, rank}, fmt::format("rank {}", rank));
-      for (std::uint32_t const number : run.schedule.tasks_on(ballast::pipeline_rank{rank})) {
-        auto const& [position, stage, pass] = run.schedule.tasks()[number];
-        bool const forward = pass == ballast::pass::forward;
+      for (std::uint32_t const number : schedule.tasks_on(ballast::pipeline_rank{rank})) {
+        auto const& [position, stage, pass] = schedule.tasks()[number];
         auto const microbatch = static_cast<std::int64_t>(order[position]);
         std::int64_t const start = nanoseconds(timeline.start[number]);
         trace.add({{process, rank},
-                   fmt::format("{} {}", forward ? 'F' : 'B', microbatch),
-                   forward ? "forward" : "backward",
+                   fmt::format("{} {}", "FBW"[static_cast<std::size_t>(pass)], microbatch),
+                   std::string(name_of(pass)),
                    start,
                    nanoseconds(timeline.end[number]) - start},
                   {{"microbatch", microbatch},
@@ -287,7 +311,13 @@ outcome<void> show_pipeline(pipeline_run const& run)
 {
   std::array<shown_order, 2> const both = simulate_both(run);
   output_files files;
-  if (!run.options.plan.empty()) { files.add_plan(run.options.plan, plan_of(run, both[1])); }
+  if (run.options.plan.ends_with(".cells.csv")) {
+    auto cells = ballast::schedule_cells(run.schedule, run.plan.order);
+    if (!cells) { return bad_data(cells.error().message); }
+    files.add_plan(run.options.plan, std::move(*cells));
+  } else if (!run.options.plan.empty()) {
+    files.add_plan(run.options.plan, plan_of(run, both[1]));
+  }
   if (!run.options.report.empty()) { files.add("page", run.options.report, page_of(run)); }
   if (!run.options.timeline.empty()) {
     auto timeline = timeline_of(run, both);

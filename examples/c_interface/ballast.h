@@ -370,26 +370,33 @@ BALLAST_C_API int ballast_plan_route(ballast_planner* planner, ballast_route_ste
 typedef struct ballast_task {
   uint32_t position;
   uint32_t stage;
-  uint32_t is_backward;
+  uint32_t pass; /* 0: forward, 1: backward, 2: weights, where the stage is split */
 } ballast_task;
 
-/* Stage s is on rank s % ranks. */
+/* Stage s is on rank s % ranks, unless `text` says otherwise. */
 typedef struct ballast_order_options {
   size_t struct_size;
   size_t microbatches;
   size_t stages;
   size_t ranks;              /* 0: one for each stage */
   int64_t transfer;          /* time from a stage to the next */
-  char const* schedule;      /* "gpipe" or "interleaved:v=2"; null: "1f1b" */
+  char const* schedule;      /* "gpipe", "interleaved:v=2", "planned"; null: "1f1b" */
   size_t const* first_task;  /* [ranks + 1], from 0, a schedule of your own; null: none */
   ballast_task const* tasks; /* of rank 0, then of rank 1, ..., in their order */
   char const* policy;        /* "exact"; null: "search" */
+  uint8_t const* split;      /* [stages], not 0: its backward is in two parts; null: none */
+  char const* text;          /* a schedule as a file of tasks or of cells has it; null: none */
+  uint64_t const* most_held; /* [ranks], bytes that each may keep; null: no limits */
 } ballast_order_options;
 
 typedef struct ballast_order_step {
   size_t struct_size;
   int64_t const* forward;  /* [microbatches x stages], times of microbatch 0, then of 1, ... */
   int64_t const* backward; /* the same */
+  int64_t const* weights;  /* the same, of weights passes; null: 0 */
+  /* The same, bytes until the last pass, and how many of them from backward on; null: 1, and all. */
+  uint64_t const* held;
+  uint64_t const* held_for_weights;
 } ballast_order_step;
 
 typedef struct ballast_order {
@@ -397,10 +404,14 @@ typedef struct ballast_order {
   size_t microbatches;
   uint32_t const* order;  /* [microbatches], the microbatch at each position */
   int64_t makespan;       /* of a step in this order */
-  int64_t makespan_given; /* in the order in which they are numbered */
-  int64_t lower_bound;    /* no order takes less */
+  int64_t makespan_given; /* in the order in which they are numbered; "planned": by 1F1B */
+  int64_t lower_bound;    /* no order takes less; "planned": no schedule */
   double gap;
   uint64_t digest;
+  size_t ranks;
+  size_t const* first_task;  /* [ranks + 1], of the schedule that this is the order of */
+  ballast_task const* tasks; /* of rank 0, then of rank 1, ..., in their order */
+  char const* cells;         /* the same with its microbatches, as torchtitan loads it */
 } ballast_order;
 
 BALLAST_C_API int ballast_set_up_order(ballast_planner* planner,

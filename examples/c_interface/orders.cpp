@@ -5,17 +5,35 @@
 
 #include <ballast/core.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
+#include <ballast/pipeline/pipeline_files.hpp>
+#include <ballast/pipeline/plan_schedule.hpp>
 #include <ballast/pipeline/schedule.hpp>
+#include <ballast/pipeline/schedule_policies.hpp>
 #include <ballast/pipeline/simulate.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
 
 namespace c_interface {
 namespace {
 
+/// How many tasks all schedules of these stages have.
+std::size_t tasks_of(ballast::stage_graph const& stages, std::size_t microbatches)
+{
+  std::size_t passes = 0;
+  for (std::size_t stage = 0; stage < stages.stages(); ++stage) {
+    passes += stages[ballast::to_id<ballast::stage_id>(stage)].weights ? 3 : 2;
+  }
+  return passes * microbatches;
+}
+
 /// The tasks that the caller wrote down, rank by rank. None is read before all numbers are right.
 result<ballast::pipeline_schedule> own_schedule(ballast_order_options const& options,
-                                                std::size_t ranks)
+                                                ballast::stage_graph const& stages)
 {
+  std::size_t const ranks = stages.ranks();
   std::span<std::size_t const> const first(options.first_task, ranks + 1);
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     if (first.front() != 0 || first[rank + 1] < first[rank]) {
@@ -24,10 +42,10 @@ result<ballast::pipeline_schedule> own_schedule(ballast_order_options const& opt
                   "; give a first_task that begins with 0 and does not decrease");
     }
   }
-  std::size_t const both_passes = 2 * options.stages;
-  if (first.back() % both_passes != 0 || first.back() / both_passes != options.microbatches) {
+  std::size_t const each = tasks_of(stages, 1);
+  if (first.back() % each != 0 || first.back() / each != options.microbatches) {
     return fail(error_code::out_of_range, ranks, "first_task ends with ", first.back(),
-                " tasks; give two for each of ", options.microbatches, " microbatches on ",
+                " tasks; give ", each, " for each of ", options.microbatches, " microbatches on ",
                 options.stages, " stages");
   }
   auto const given = array("tasks", options.tasks, first.back());
@@ -36,13 +54,22 @@ result<ballast::pipeline_schedule> own_schedule(ballast_order_options const& opt
   schedule.microbatches = options.microbatches;
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     std::vector<ballast::pipeline_task>& tasks = schedule.ranks.emplace_back();
-    for (auto const& [position, stage, is_backward] :
+    for (auto const& [position, stage, direction] :
          given->subspan(first[rank], first[rank + 1] - first[rank])) {
+      if (direction > 2) {
+        return fail(error_code::out_of_range, rank, "a task of rank ", rank, " has pass ",
+                    direction, "; give 0, 1 or 2");
+      }
       tasks.push_back({position, ballast::to_id<ballast::stage_id>(stage),
-                       is_backward != 0 ? ballast::pass::backward : ballast::pass::forward});
+                       static_cast<ballast::pass>(direction)});
     }
   }
   return schedule;
+}
+
+bool is_planned(ballast_order_options const& options)
+{
+  return options.schedule != nullptr && std::string_view(options.schedule) == "planned";
 }
 
 result<ballast::compiled_schedule> schedule_of(ballast_order_options const& options)
@@ -55,11 +82,32 @@ result<ballast::compiled_schedule> schedule_of(ballast_order_options const& opti
                 " stages on ", ranks, " ranks with a transfer of ", options.transfer,
                 "; give from 1 to 65536 stages, at most as many ranks, and a time from 0 to 2^53");
   }
-  auto const stages = ballast::chain_of_stages(options.stages, ranks, options.transfer);
+  if (options.text != nullptr) {
+    auto written = ballast::read_schedule(options.text, options.transfer);
+    if (!written) { return tl::unexpected(written.error()); }
+    ballast::compiled_schedule& own = written->schedule;
+    if (own.stages().stages() == options.stages && own.microbatches() == options.microbatches) {
+      return std::move(own);
+    }
+    return fail(error_code::out_of_range, 0, "the text has a schedule of ", own.microbatches(),
+                " microbatches on ", own.stages().stages(), " stages, and the options say ",
+                options.microbatches, " on ", options.stages, "; make them agree");
+  }
+  auto const whole = ballast::chain_of_stages(options.stages, ranks, options.transfer);
+  std::vector<ballast::pipeline_stage> split;
+  for (std::size_t stage = 0; stage < options.stages; ++stage) {
+    split.push_back(whole[ballast::to_id<ballast::stage_id>(stage)]);
+    split.back().weights = options.split != nullptr && options.split[stage] != 0;
+  }
+  ballast::stage_graph const stages(std::move(split), {whole.links().begin(), whole.links().end()});
   if (options.first_task != nullptr) {
-    return own_schedule(options, ranks).and_then([&](ballast::pipeline_schedule const& schedule) {
+    return own_schedule(options, stages).and_then([&](ballast::pipeline_schedule const& schedule) {
       return ballast::compiled_schedule::make(stages, schedule);
     });
+  }
+  if (is_planned(options)) {  // what is planned does not exist yet
+    return ballast::compiled_schedule::make(stages, ballast::interleaved_one_forward_one_backward{},
+                                            options.microbatches);
   }
   auto const schedule =
       by_name::parse_schedule(options.schedule == nullptr ? "1f1b" : options.schedule);
@@ -74,8 +122,67 @@ result<void> set_up_order(ballast_planner& planner, ballast_order_options const&
   if (!policy) { return tl::unexpected(policy.error()); }
   auto schedule = schedule_of(options);
   if (!schedule) { return tl::unexpected(schedule.error()); }
+  ballast::pipeline_memory held;
+  auto const most = optional_array(options.most_held, schedule->stages().ranks());
+  held.most.assign(most.begin(), most.end());
+  bool const has_tasks = options.text != nullptr || options.first_task != nullptr;
   planner.order.emplace(order_job{*std::move(schedule), *policy,
-                                  ballast::pipeline_times(options.microbatches, options.stages)});
+                                  ballast::pipeline_times(options.microbatches, options.stages),
+                                  std::move(held), is_planned(options) && !has_tasks});
+  return {};
+}
+
+/// The bytes that a step says.
+result<void> read_held(std::vector<ballast::held_bytes>& held, ballast_order_step const& step,
+                       std::size_t rows)
+{
+  held.assign(rows, {1, 1});
+  std::uint64_t all = 0;
+  for (std::size_t row = 0; row < rows; ++row) {
+    if (step.held != nullptr) { held[row] = {step.held[row], step.held[row]}; }
+    if (step.held_for_weights != nullptr) { held[row].for_weights = step.held_for_weights[row]; }
+    constexpr std::uint64_t most = std::uint64_t{1} << 62;
+    if (held[row].for_weights > held[row].held || held[row].held > most - all) {
+      return fail(error_code::out_of_range, row, "held ", row, " is ", held[row].held,
+                  " bytes, of which ", held[row].for_weights,
+                  " for weights; give at most as many, and 2^62 in all");
+    }
+    all += held[row].held;
+  }
+  return {};
+}
+
+/// Plans tasks and order; the schedule that they are of.
+result<ballast::compiled_schedule> plan_tasks(order_job& job)
+{
+  auto const planned = ballast::plan_schedule(job.schedule.stages(), job.times, job.held);
+  if (!planned) { return tl::unexpected(planned.error()); }
+  job.plan.order = planned->order;
+  std::ranges::sort(job.plan.order);
+  job.plan.makespan_given = ballast::simulate(job.schedule, job.times, job.plan.order).makespan;
+  job.plan.order = planned->order;
+  job.plan.makespan = planned->makespan;
+  job.plan.lower_bound = planned->lower_bound;
+  return ballast::compiled_schedule::make(job.schedule.stages(), planned->schedule);
+}
+
+/// Keeps the tasks of a schedule until the next step.
+result<void> keep_tasks(order_job& job, ballast::compiled_schedule const& schedule)
+{
+  job.first_task.assign(1, 0);
+  job.tasks.clear();
+  for (std::size_t rank = 0; rank < schedule.stages().ranks(); ++rank) {
+    for (std::uint32_t const task :
+         schedule.tasks_on(ballast::to_id<ballast::pipeline_rank>(rank))) {
+      auto const& [position, stage, direction] = schedule.tasks()[task];
+      job.tasks.push_back({position, static_cast<std::uint32_t>(to_index(stage)),
+                           static_cast<std::uint32_t>(direction)});
+    }
+    job.first_task.push_back(job.tasks.size());
+  }
+  auto cells = ballast::schedule_cells(schedule, job.plan.order);
+  if (!cells) { return tl::unexpected(cells.error()); }
+  job.cells = *std::move(cells);
   return {};
 }
 
@@ -91,11 +198,30 @@ result<ballast_order> order_step(ballast_planner& planner, ballast_order_step co
   for (std::size_t row = 0; row < rows.size(); ++row) {
     rows[row] = {(*forward)[row], (*backward)[row]};
   }
-  if (auto done = ballast::order_microbatches_into(job.plan, job.memory, job.schedule, job.times,
-                                                   job.policy);
-      !done) {
+  auto const weights = optional_array(step.weights, rows.size());
+  job.times.weights.assign(weights.begin(), weights.end());
+  if (auto const sound = ballast::check_times(job.times, job.schedule); !sound) {
+    return tl::unexpected(sound.error());
+  }
+  job.times = ballast::whole_backwards(std::move(job.times), job.schedule.stages());
+  if (auto const sound = read_held(job.held.held, step, rows.size()); !sound) {
+    return tl::unexpected(sound.error());
+  }
+  std::optional<ballast::compiled_schedule> planned;
+  if (job.is_planned) {
+    auto schedule = plan_tasks(job);
+    if (!schedule) { return tl::unexpected(schedule.error()); }
+    planned = *std::move(schedule);
+  } else if (auto done = ballast::order_microbatches_into(job.plan, job.memory, job.schedule,
+                                                          job.times, job.policy);
+             !done) {
     return tl::unexpected(done.error());
   }
+  ballast::compiled_schedule const& schedule = planned ? *planned : job.schedule;
+  if (auto const fits = ballast::check_memory(schedule, job.plan.order, job.held); !fits) {
+    return tl::unexpected(fits.error());
+  }
+  if (auto const kept = keep_tasks(job, schedule); !kept) { return tl::unexpected(kept.error()); }
   ballast_order found{};
   found.microbatches = job.plan.order.size();
   found.order = integers(job.plan.order.data());
@@ -104,6 +230,10 @@ result<ballast_order> order_step(ballast_planner& planner, ballast_order_step co
   found.lower_bound = job.plan.lower_bound;
   found.gap = job.plan.gap();
   found.digest = job.plan.digest();
+  found.ranks = job.first_task.size() - 1;
+  found.first_task = job.first_task.data();
+  found.tasks = job.tasks.data();
+  found.cells = job.cells.c_str();
   return found;
 }
 

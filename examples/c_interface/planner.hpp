@@ -27,6 +27,8 @@
 #include <cstring>
 #include <exception>
 #include <new>
+#include <string>
+#include <vector>
 
 namespace c_interface {
 
@@ -127,8 +129,13 @@ struct order_job {
   ballast::compiled_schedule schedule;
   by_name::any_order_policy policy;
   ballast::pipeline_times times;
+  ballast::pipeline_memory held;
+  bool is_planned = false;  ///< `schedule` is then what the planned one is compared with
   ballast::order_plan plan = {};
   ballast::workspace memory = {};
+  std::vector<std::size_t> first_task = {};  ///< of the last step, as are tasks and cells
+  std::vector<ballast_task> tasks = {};
+  std::string cells = {};
 };
 
 struct found_layouts {

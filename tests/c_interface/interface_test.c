@@ -670,6 +670,48 @@ static void check_own_schedule(void)
   CHECK(strstr(ballast_error(planner), "deadlock") != NULL);
 }
 
+/* Two microbatches on two stages whose backwards are in two parts: planned, written as cells and read
+ * back; and refused where a rank may keep one microbatch and the cells have two there. */
+static void check_split_schedule(void)
+{
+  static uint8_t const split[] = {1, 1};
+  static int64_t const ones[] = {1, 1, 1, 1};
+  static uint64_t most_held[] = {2, 2};
+  ballast_order_options options = {.struct_size = sizeof options};
+  ballast_order_step step = {.struct_size = sizeof step};
+  ballast_order planned = {.struct_size = sizeof planned};
+  ballast_order found = {.struct_size = sizeof found};
+  char* cells;
+  options.microbatches = 2;
+  options.stages = 2;
+  options.schedule = "planned";
+  options.split = split;
+  options.most_held = most_held;
+  CHECK(ballast_set_up_order(planner, &options) == BALLAST_OK);
+  step.forward = step.backward = step.weights = ones;
+  CHECK(ballast_order_microbatches(planner, &step, &planned) == BALLAST_OK);
+  CHECK(planned.makespan == 7 && planned.lower_bound <= 7); /* 3 l + p - 1 */
+  CHECK(planned.ranks == 2 && planned.first_task[2] == 12 && planned.tasks[0].pass == 0);
+  cells = malloc(strlen(planned.cells) + 1);
+  strcpy(cells, planned.cells);
+
+  options.schedule = NULL;
+  options.policy = "given";
+  options.text = cells;
+  CHECK(ballast_set_up_order(planner, &options) == BALLAST_OK);
+  CHECK(ballast_order_microbatches(planner, &step, &found) == BALLAST_OK);
+  CHECK(found.makespan == 7 && strcmp(found.cells, cells) == 0);
+  most_held[0] = 1;
+  CHECK(ballast_set_up_order(planner, &options) == BALLAST_OK);
+  CHECK(ballast_order_microbatches(planner, &step, &found) == BALLAST_INFEASIBLE);
+  CHECK(strstr(ballast_error(planner), "pipeline rank 0 keeps 2 bytes") != NULL);
+  cells[1] = 'X';
+  CHECK(ballast_set_up_order(planner, &options) == BALLAST_BAD_ROW);
+  options.text = "0F0,0B0";
+  CHECK(ballast_set_up_order(planner, &options) == BALLAST_OUT_OF_RANGE);
+  free(cells);
+}
+
 /* Numbers of tasks that do not begin, grow and end as they must are refused before a task is read:
  * there are no more than four. */
 static void check_first_tasks(void)
@@ -843,6 +885,7 @@ int main(int count, char** arguments)
     check_route(BALLAST_BY_SHARDING);
     check_own_schedule();
     check_first_tasks();
+    check_split_schedule();
     check_struct_sizes();
     check_memory();
     check_errors();

@@ -104,6 +104,37 @@ TEST(MpiPipelineRunner, HasTheGradientsOfOneRankBitForBit)
   }
 }
 
+TEST(MpiPipelineRunner, CarriesOutPlannedSchedulesWithinTheirMemory)
+{
+  std::size_t const size = world_size();
+  auto comm = over_world();
+  ballast::random_source random(6365);
+  for (int trial = 0; trial < ballast_test::trials_of(50) && !HasFailure(); ++trial) {
+    auto const job = toy::draw_split(random, size);
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    auto runner = ballast::pipeline_runner<>::make(job.setup, comm.rank()).value();
+    ballast::or_throw(runner.plan(job.plan));
+    toy::split_stage stage(job, comm.rank());
+    ballast::or_throw(runner.run(comm, job.order, stage));
+    std::size_t const rank = toy::pipeline_rank_of(job, comm.rank());
+    EXPECT_EQ(stage.most_kept, job.peak[rank]);
+    EXPECT_LE(stage.most_kept, job.memory.most[rank]);
+    toy::result_of_one_rank alone(job);
+    EXPECT_EQ(runner.loss(), alone.loss);
+    auto const mine = job.setup.grid.place(comm.rank());
+    for (auto const& [where, gradient] : alone.found) {
+      auto const module =
+          toy::result_of_one_rank::module_of(job, ballast::to_id<ballast::stage_id>(where.first));
+      auto const of = job.setup.schedule.stages()[ballast::to_id<ballast::stage_id>(where.first)];
+      bool const is_here =
+          to_index(of.rank) == rank &&
+          toy::result_of_one_rank::replica_of(job.plan, module, where.second) == mine.data;
+      EXPECT_EQ(stage.found.count(where), is_here ? 1U : 0U);
+      if (is_here) { EXPECT_EQ(stage.found[where], gradient); }
+    }
+  }
+}
+
 // The first half of the job is one bag, the others are bags of one.
 ballast::bag_layout half_and_ones()
 {

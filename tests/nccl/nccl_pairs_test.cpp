@@ -101,6 +101,29 @@ TEST(NcclPairs, RunPipelinesWithTheGradientsOfOneRank)
   EXPECT_EQ(ballast_test::live_communicators(), 0U);
 }
 
+TEST(NcclPairs, CarryOutPlannedSchedulesWithinTheirMemory)
+{
+  ballast::random_source random(6366);
+  for (int trial = 0; trial < 25; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    auto const job = toy::draw_split(random, 1 + random.below(6));
+    toy::result_of_one_rank const alone(job);
+    found_by_all found;
+    run_pairs(job, time_bound, [&](nccl_pairs<>& comm, cudaStream_t, device_memory) {
+      auto runner = ballast::pipeline_runner<pinned_memory>::make(job.setup, comm.rank());
+      ballast::or_throw(runner->plan(job.plan));
+      toy::split_stage stage(job, comm.rank());
+      ballast::or_throw(runner->run(comm, job.order, stage));
+      std::size_t const rank = toy::pipeline_rank_of(job, comm.rank());
+      EXPECT_EQ(stage.most_kept, job.peak[rank]);
+      EXPECT_LE(stage.most_kept, job.memory.most[rank]);
+      found.add(stage.found);
+      EXPECT_EQ(runner->loss(), alone.loss);
+    });
+    EXPECT_EQ(found.all, expected_of(job));
+  }
+}
+
 /// Queues what a stage computes, and returns: the arrays are the device's.
 class queued_stage {
  public:

@@ -142,6 +142,18 @@ RC_GTEST_PROP(SplitOverStages, LosesNothingAndRoundsByLessThanOne, ())  // Ensur
   RC_ASSERT(backward == whole.rows[0].backward);
 }
 
+TEST(SplitOverStages, SharesOutTheThirdPassToo)  // Ensures (1) (2)
+{
+  pipeline_times whole(2, 2);
+  whole.weights = {7, 10, 0, 11};
+  layers_of_modules const layers = {{1, 1}, {1, 2, 2}};
+  auto times = split_over_stages(whole, layers);
+  EXPECT_EQ(times.weights, (std::vector<time_units>{3, 4, 2, 4, 4, 0, 0, 2, 4, 5}));
+  whole.weights.clear();
+  ballast::split_over_stages_into(times, whole, layers);
+  EXPECT_TRUE(times.weights.empty());
+}
+
 TEST(SplitOverStages, OfNoMicrobatchIsNoRow)
 {
   auto const times = split_over_stages(pipeline_times(0, 2), layers_of_modules{{1, 1}, {3}});

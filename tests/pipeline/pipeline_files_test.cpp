@@ -23,7 +23,10 @@ std::string csv_of(compiled_schedule const& schedule)
       auto const [position, stage, pass] = schedule.tasks()[task];
       csv += std::to_string(rank) + ',' + std::to_string(to_index(stage)) + ',' +
              std::to_string(position) +
-             (pass == ballast::pass::forward ? ",forward" : ",backward") + '\n';
+             (pass == ballast::pass::forward    ? ",forward"
+              : pass == ballast::pass::backward ? ",backward"
+                                                : ",weights") +
+             '\n';
     }
   }
   return csv;
@@ -33,7 +36,7 @@ TEST(ReadSchedule, ReadsBackWhatAPolicyWrote)
 {
   auto const schedule =
       compiled_schedule::make(chain_of_stages(4, 4, 7), one_forward_one_backward{}, 6).value();
-  EXPECT_EQ(read_schedule(csv_of(schedule), 7).value(), schedule);
+  EXPECT_EQ(read_schedule(csv_of(schedule), 7).value().schedule, schedule);
 }
 
 TEST(ReadSchedule, PutsStagesOnTheRanksOfTheirRows)
@@ -43,7 +46,8 @@ TEST(ReadSchedule, PutsStagesOnTheRanksOfTheirRows)
                                           "0,0,0,backward\n1,1,0,forward\n1,2,0,forward\n"
                                           "1,2,0,backward\n1,1,0,backward\n",
                                       5)
-                            .value();
+                            .value()
+                            .schedule;
   EXPECT_EQ(to_index(schedule.stages()[to_id<stage_id>(3)].rank), 0U);
   EXPECT_EQ(schedule.stages().links()[0].transfer, 5);
   EXPECT_EQ(schedule.stages().links()[1].transfer, 0);  // both on rank 1
@@ -51,7 +55,8 @@ TEST(ReadSchedule, PutsStagesOnTheRanksOfTheirRows)
 
 TEST(ReadSchedule, TakesStagesWithoutBackward)
 {
-  auto const schedule = read_schedule(task_columns + "0,0,0,forward\n0,0,1,forward\n").value();
+  auto const schedule =
+      read_schedule(task_columns + "0,0,0,forward\n0,0,1,forward\n").value().schedule;
   EXPECT_FALSE(schedule.stages()[stage_id{}].backward);
   EXPECT_EQ(schedule.microbatches(), 2U);
 }
@@ -66,14 +71,120 @@ void expect_refused_schedule(std::string const& rows, error_code code, std::stri
 
 TEST(ReadSchedule, SaysWhatItRefuses)
 {
-  expect_refused_schedule("0,0,0,forward\n0,0,0,sideways\n", error_code::bad_row,
-                          "line 3: column 'pass' holds 'sideways', expected forward or backward");
+  expect_refused_schedule(
+      "0,0,0,forward\n0,0,0,sideways\n", error_code::bad_row,
+      "line 3: column 'pass' holds 'sideways', expected forward, backward or weights");
   expect_refused_schedule("0,0,0,forward\n1,0,0,backward\n", error_code::bad_row,
                           "line 3: column 'rank' puts stage 0 on rank 1");
   expect_refused_schedule("", error_code::bad_row, "no row follows the header");
   expect_refused_schedule("0,0,0,backward\n0,0,0,forward\n", error_code::infeasible, "deadlock");
   expect_refused_schedule("0,0,0,forward\n0,0,0,backward\n0,0,1,forward\n", error_code::infeasible,
                           "backward");
+}
+
+// The stages of a V on two ranks, in cells: three microbatches, some backwards whole.
+std::string const two_ranks =
+    "0F0,0F1,3F0,,3B0, 0I0 "
+    ",3F1,0W0,3I1,3W1,0I1,0W1\n,1F0,2F0,1F1,2F1,2I0,1I0,2W0,1W0,2I1,2W1,1B1\n";
+
+TEST(ReadSchedule, ReadsCells)
+{
+  auto const written = read_schedule(two_ranks, 5).value();
+  EXPECT_EQ(written.skipped, 0U);
+  EXPECT_EQ(written.overlapped, 0U);
+  auto const& stages = written.schedule.stages();
+  for (std::uint32_t stage = 0; stage < 4; ++stage) {
+    EXPECT_EQ(to_index(stages[stage_id{stage}].rank), stage == 0 || stage == 3 ? 0U : 1U);
+    EXPECT_TRUE(stages[stage_id{stage}].weights);
+  }
+  EXPECT_EQ(stages.links()[0].transfer, 5);
+  EXPECT_EQ(stages.links()[1].transfer, 0);  // both on rank 1
+  // Each whole backward on a stage that splits others is both of its parts.
+  std::vector<std::string> tasks;
+  for (std::uint32_t const number : written.schedule.tasks_on(pipeline_rank{0})) {
+    auto const& [position, stage, direction] = written.schedule.tasks()[number];
+    tasks.push_back(std::to_string(to_index(stage)) + "FIW"[static_cast<std::size_t>(direction)] +
+                    std::to_string(position));
+  }
+  EXPECT_THAT(tasks, ElementsAre("0F0", "0F1", "3F0", "3I0", "3W0", "0I0", "3F1", "0W0", "3I1",
+                                 "3W1", "0I1", "0W1"));
+}
+
+TEST(ReadSchedule, SkipsWhatOnlyCommunicatesAndReadsPairs)
+{
+  auto const plain = read_schedule("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n").value();
+  auto const lowered =
+      read_schedule(
+          "0UNSHARD,0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1,"
+          "0RESHARD,0REDUCE_GRAD\r\n1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\r\n")
+          .value();
+  EXPECT_EQ(lowered.schedule, plain.schedule);
+  EXPECT_EQ(lowered.skipped, 11U);
+  auto const paired = read_schedule("0F0,0F1,0B0,0B1\n1F0,1B0,(1F1;1B1)OVERLAP_F_B\n").value();
+  EXPECT_EQ(paired.schedule, plain.schedule);
+  EXPECT_EQ(paired.overlapped, 1U);
+  EXPECT_EQ(read_schedule("0F0,0F1,0B0,0B1\n1F0,1B0,1(1F1; 1B1)OVERLAP_F_B\n").value().schedule,
+            plain.schedule);
+}
+
+TEST(ReadSchedule, NamesTheCellThatItRefuses)
+{
+  auto const refuse = [](std::string const& csv, error_code code, std::string const& why) {
+    auto const schedule = read_schedule(csv);
+    ASSERT_FALSE(schedule.has_value()) << csv;
+    EXPECT_EQ(schedule.error().code, code);
+    EXPECT_THAT(schedule.error().message, HasSubstr(why));
+  };
+  for (std::string const cell :
+       {"0X0", "0F", "F0", "0F0x", "0f0", "0F-1", "0OVERLAP_F_B0", "(0F0)OVERLAP_F_B",
+        "(0F0;0B0;0W0)OVERLAP_F_B", "(0F0;0B0)", "(0F0;0SEND_F0)OVERLAP_F_B", "(0F0;0B0", "65536F0",
+        "0F1073741824", "0SEND_F0 0F1"}) {
+    refuse("0F0,0B0\n1F0, " + cell + "\n", error_code::bad_row,
+           "line 2: cell 1 of rank 1 holds '" + cell + "', expected a stage, one of F");
+  }
+  refuse("0F0,0B0\n0F1\n", error_code::bad_row,
+         "line 2: cell 0 of rank 1 holds '0F1' and a row above has stage 0 on rank 0");
+  refuse("0F0,0F0,0B0\n", error_code::infeasible,
+         "pipeline rank 0 does forward 0 on stage 0 twice");
+  refuse("0F0,0I0,0W0,0F1,0I1\n", error_code::infeasible, "never does weights pass 1 on stage 0");
+  refuse("0F0,0I0\n", error_code::infeasible, "never does weights pass 0 on stage 0");
+  refuse("0F0,0W0\n", error_code::infeasible, "never does backward 0 on stage 0");
+  refuse("0F0,0B0\n1F0,1B0\n2B0,2F0\n", error_code::infeasible, "the schedule deadlocks");
+  refuse("0F0,0W0,0I0\n", error_code::infeasible,
+         "weights pass 0 on stage 0 waits for backward 0 on stage 0");
+  refuse("0F0,0B0\n,\n", error_code::infeasible, "the schedule is for 2 pipeline ranks");
+}
+
+TEST(ScheduleCells, AreReadBack)
+{
+  EXPECT_EQ(schedule_cells(compiled_schedule(chain_of_stages(2, 2), one_forward_one_backward{}, 2),
+                           std::array{microbatch_id{1}, microbatch_id{0}})
+                .value(),
+            "0F1,0F0,0B1,0B0\n1F1,1B1,1F0,1B0\n");
+  auto const schedule = read_schedule(two_ranks, 5).value().schedule;
+  auto const cells =
+      schedule_cells(schedule, std::array{microbatch_id{0}, microbatch_id{1}}).value();
+  EXPECT_EQ(read_schedule(cells, 5).value().schedule, schedule);
+  EXPECT_EQ(read_schedule(csv_of(schedule), 5).value().schedule, schedule);
+
+  auto const joined = joined_stages({.encoders = {{1}, {1}}, .llm = {1}}).value();
+  auto const refused =
+      schedule_cells(compiled_schedule(joined, gpipe{}, 1), std::array{microbatch_id{0}});
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, error_code::infeasible);
+  EXPECT_EQ(refused.error().message,
+            "stage 0 feeds 1 stage and not the next one alone; cells are of a chain of stages");
+}
+
+TEST(WholeBackwards, TakeAsLongAsBothOfTheirParts)
+{
+  pipeline_times times(1, 2, [](auto, auto) { return stage_time{1, 2}; });
+  times.weights = {3, 4};
+  std::vector<pipeline_stage> stages(2);
+  stages[1].weights = true;
+  auto const whole = whole_backwards(times, stage_graph(stages, {{stage_id{0}, stage_id{1}}}));
+  EXPECT_EQ(whole.rows, (std::vector<stage_time>{{1, 5}, {1, 2}}));
+  EXPECT_EQ(whole.weights, (std::vector<time_units>{0, 4}));
 }
 
 std::string const header = "microbatch,stage,forward,backward\n";
@@ -128,6 +239,31 @@ TEST(ReadPipelineTimes, GivesTheTransferTheUnitOfTheTimes)  // Ensures (2)
   EXPECT_THAT(finer->times.rows, ElementsAre(stage_time{200, 400}));
   auto const coarser = read_pipeline_times(header + "0,0,0.02,4\n", *parse_decimal("3"));
   EXPECT_EQ(coarser->transfer, 300);
+}
+
+TEST(ReadPipelineTimes, ReadsTheThirdPassAndBytes)
+{
+  auto const whole = read_pipeline_times(header + "0,0,1,2\n").value();
+  EXPECT_THAT(whole.times.weights, ElementsAre());
+  EXPECT_THAT(whole.held, ElementsAre(held_bytes{1, 1}));
+  std::string const wide = "held,microbatch,stage,weights,forward,backward";
+  auto const in_full = read_pipeline_times(wide + "\n7,0,1,0.25,1,2\n5,0,0,0,1,2\n").value();
+  EXPECT_EQ(in_full.decimals, 2U);
+  EXPECT_THAT(in_full.times.weights, ElementsAre(0, 25));
+  EXPECT_THAT(in_full.held, ElementsAre(held_bytes{5, 5}, held_bytes{7, 7}));
+  auto const parts = read_pipeline_times(wide + ",held_for_weights\n7,0,0,0,1,2,3\n").value();
+  EXPECT_THAT(parts.times.weights, ElementsAre());  // no stage has a third pass
+  EXPECT_THAT(parts.held, ElementsAre(held_bytes{7, 3}));
+  auto const refuse = [&](std::string const& row, std::string const& why) {
+    auto const read = read_pipeline_times(wide + ",held_for_weights\n" + row);
+    ASSERT_FALSE(read.has_value()) << row;
+    EXPECT_EQ(read.error().code, error_code::bad_row);
+    EXPECT_THAT(read.error().message, HasSubstr(why));
+  };
+  refuse("7,0,0,0,1,2,8\n", "line 2: a microbatch keeps 7 bytes and 8 of them for weights");
+  refuse("7,0,0,x,1,2,1\n", "column 'weights'");
+  refuse("7.5,0,0,0,1,2,1\n", "column 'held' holds '7.5'");
+  refuse("4611686018427387904,0,0,0,1,2,1\n1,0,1,0,1,2,1\n", "with which all are above 2^62");
 }
 
 TEST(ReadPipelineTimes, SaysWhichLineIsWrongAndWhy)

@@ -258,6 +258,29 @@ TEST(PipelineRunner, CarriesOutWeightsPassesWhereTheScheduleHasThem)
   }
 }
 
+TEST(PipelineRunner, CarriesOutPlannedSchedulesWithinTheirMemory)  // Ensures (1) (3)
+{
+  ballast::random_source random(6364);
+  for (int trial = 0; trial < ballast_test::trials_of(300); ++trial) {
+    auto const job = toy::draw_split(random, 1 + random.below(6));
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    toy::result_of_one_rank const alone(job);
+    found_together all;
+    ballast::run_ranks(job.setup.grid.ranks(), [&](thread_communicator& comm) {
+      auto runner = runner_of(job, comm.rank());
+      toy::split_stage stage(job, comm.rank());
+      ballast::or_throw(runner.run(comm, job.order, stage));
+      std::size_t const rank = toy::pipeline_rank_of(job, comm.rank());
+      EXPECT_EQ(stage.most_kept, job.peak[rank]);
+      EXPECT_LE(stage.most_kept, job.memory.most[rank]);
+      EXPECT_EQ(stage.kept(), 0U);
+      all.add(stage.found, runner.loss());
+    });
+    ASSERT_EQ(all.found, alone.found);
+    for (double const loss : all.losses) { ASSERT_EQ(loss, alone.loss); }
+  }
+}
+
 TEST(PipelineRunner, TellsAllRanksWhichStageThrew)  // Errors: failed
 {
   auto const job = toy::chain_job(3, 3);

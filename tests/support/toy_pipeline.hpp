@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ballast/core.hpp>
+#include <ballast/pipeline/plan_schedule.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/schedule_policies.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
@@ -433,6 +434,160 @@ inline job chain_job(std::size_t stages, std::size_t microbatches, tokens rows =
   job.plan.fill(job.setup, job.order, [rows](std::size_t, std::size_t) { return rows; });
   std::reverse(job.order.begin(), job.order.end());
   return job;
+}
+
+/// A job whose schedule is planned: some stages split their backwards, and ranks keep at most so many
+/// bytes.
+struct split_job : job {
+  ballast::pipeline_memory memory;
+  std::vector<std::uint64_t> peak = {};  ///< of each pipeline rank, as the schedule is simulated
+};
+
+/// The stages of one rank, whose gradients of weights come from the second part of the backward
+/// alone. Counts the bytes that they keep.
+class split_stage : public stage {
+ public:
+  split_stage(split_job const& all, ballast::rank_id rank) : stage(all, rank), split_(all) {}
+
+  double forward(ballast::forward_call const& call)
+  {
+    kept_ += held(call).held;
+    most_kept = std::max(most_kept, kept_);
+    if (!stages()[call.stage].backward) { kept_ -= held(call).held; }
+    return stage::forward(call);
+  }
+  void backward_inputs(ballast::backward_call const& call)
+  {
+    auto const without = found;
+    stage::backward(call);
+    found = without;
+    if (stages()[call.stage].weights) { kept_ -= held(call).held - held(call).for_weights; }
+  }
+  void backward_weights(ballast::backward_call const& call)
+  {
+    std::vector<std::vector<double>> again;
+    std::vector<std::span<std::byte>> gradients_again;
+    again.reserve(call.inputs.size());
+    for (std::size_t link = 0; link < call.inputs.size(); ++link) {
+      again.emplace_back(call.template input<double>(link).size());
+      gradients_again.push_back(std::as_writable_bytes(std::span(again.back())));
+    }
+    ballast::backward_call whole = call;
+    whole.input_gradients = gradients_again;
+    stage::backward(whole);
+    kept_ -= stages()[call.stage].weights ? held(call).for_weights : held(call).held;
+  }
+  [[nodiscard]] std::uint64_t kept() const { return kept_; }
+
+  std::uint64_t most_kept = 0;
+
+ private:
+  [[nodiscard]] ballast::stage_graph const& stages() const
+  {
+    return split_.setup.schedule.stages();
+  }
+  template <class Call>
+  [[nodiscard]] ballast::held_bytes held(Call const& call) const
+  {
+    return split_.memory.held[to_index(call.microbatch) * stages().stages() + to_index(call.stage)];
+  }
+
+  split_job const& split_;
+  std::uint64_t kept_ = 0;
+};
+
+/// A planned schedule of random times on so many ranks: a chain, with replicas or with two chunks a
+/// rank in turn or in a V, or a frozen or trained encoder before an LLM.
+inline split_job draw_split(ballast::random_source& random, std::size_t ranks)
+{
+  using namespace ballast;
+  auto const below = [&](std::size_t most) { return static_cast<std::size_t>(random.below(most)); };
+  std::vector<unit_sizes> sizes;
+  std::vector<pipeline_stage> stages;
+  std::vector<stage_link> links;
+  if (ranks > 1 && below(3) == 0) {
+    auto const of_encoder = static_cast<std::uint32_t>(1 + below(ranks - 1));
+    auto const of_llm = static_cast<std::uint32_t>(ranks) - of_encoder;
+    sizes = {{1, of_encoder, 1}, {1, of_llm, 1}};
+    auto const graph =
+        joined_stages({.encoders = {{of_encoder, below(2) == 0}}, .llm = {of_llm}}).value();
+    for (std::size_t each = 0; each < ranks; ++each) {
+      stages.push_back(graph[to_id<stage_id>(each)]);
+    }
+    links.assign(graph.links().begin(), graph.links().end());
+  } else {
+    std::size_t const replicas = ranks % 2 == 0 ? 1 + below(2) : 1;
+    std::size_t const deep = ranks / replicas;
+    sizes = {{static_cast<std::uint32_t>(replicas), static_cast<std::uint32_t>(deep), 1}};
+    std::size_t const shape = below(3);
+    stages.resize(shape == 0 ? deep : 2 * deep);
+    for (std::size_t each = 0; each < stages.size(); ++each) {
+      bool const turns = shape == 2 && each >= deep;
+      stages[each].rank = to_id<pipeline_rank>(turns ? 2 * deep - 1 - each : each % deep);
+      if (each > 0) { links.push_back({to_id<stage_id>(each - 1), to_id<stage_id>(each)}); }
+    }
+  }
+  for (pipeline_stage& each : stages) { each.weights = each.backward && below(4) > 0; }
+  stage_graph const graph(stages, links);
+
+  std::size_t const microbatches = 1 + below(8);
+  pipeline_times times(microbatches, stages.size(), [&](auto, std::size_t stage) {
+    return stage_time{random.between(1, 9), stages[stage].backward ? random.between(1, 9) : 0};
+  });
+  pipeline_memory memory;
+  std::vector<std::uint64_t> least(ranks);
+  for (std::size_t b = 0; b < microbatches; ++b) {
+    std::vector<std::uint64_t> of_rank(ranks);
+    for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+      times.weights.push_back(stages[stage].weights ? random.between(1, 9) : 0);
+      std::uint64_t const held = 1 + below(9);
+      memory.held.push_back({held, below(held + 1)});
+      of_rank[to_index(stages[stage].rank)] += held;
+    }
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      least[rank] = std::max(least[rank], of_rank[rank]);
+    }
+  }
+  for (std::size_t rank = 0; rank < graph.ranks(); ++rank) {
+    memory.most.push_back(least[rank] * (2 + below(6)) / 2);
+  }
+  auto const planned =
+      plan_schedule(graph, times, memory, {.steps = 100'000, .seed = below(99)}).value();
+  job const all{{process_grid::make(sizes).value(), compiled_schedule(graph, planned.schedule)},
+                {},
+                planned.order};
+  split_job drawn{all, std::move(memory)};
+  auto const timeline = simulate(drawn.setup.schedule, times, drawn.order);
+  for (auto const& rank : activation_memory(drawn.setup.schedule, timeline, drawn.order,
+                                            std::span<held_bytes const>(drawn.memory.held))) {
+    drawn.peak.push_back(rank.peak_bytes);
+  }
+  for (std::size_t link = 0; link < links.size(); ++link) {
+    drawn.setup.row_bytes.push_back(sizeof(double) * (1 + below(3)));
+  }
+  drawn.setup.ahead = below(4);
+  std::vector<microbatch_id> of_sample;
+  for (std::size_t b = 0; b < microbatches; ++b) {
+    of_sample.insert(of_sample.end(), below(5), to_id<microbatch_id>(b));
+  }
+  drawn.plan.fill(
+      drawn.setup, of_sample, [&](std::size_t, std::size_t) { return below(4); },
+      [&](std::size_t, std::size_t module) {
+        return below(drawn.setup.grid[static_cast<std::uint32_t>(module)].data);
+      });
+  drawn.plan.microbatches = microbatches;
+  return drawn;
+}
+
+/// Where a rank is in its pipeline.
+inline std::size_t pipeline_rank_of(job const& all, ballast::rank_id rank)
+{
+  auto const place = all.setup.grid.place(rank);
+  std::size_t own = place.pipeline;
+  for (std::uint32_t module = 0; module < place.module; ++module) {
+    own += all.setup.grid[module].pipeline;
+  }
+  return own;
 }
 
 }  // namespace toy

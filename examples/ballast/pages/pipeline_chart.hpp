@@ -76,15 +76,21 @@ struct pipeline_rows {
   }
 };
 
+[[nodiscard]] constexpr std::string_view pass_name(ballast::pass pass)
+{
+  return pass == ballast::pass::forward    ? "forward"
+         : pass == ballast::pass::backward ? "backward"
+                                           : "weights pass";
+}
+
 /// "rank 2, stage 5, backward of microbatch 3: 12.3".
 [[nodiscard]] inline std::string tooltip_of(visible_bar const& bar, pipeline_bar const& first,
                                             std::string_view unit)
 {
-  std::string const what =
-      bar.of.size() > 1 ? grouped_text(bar.of.size()) + " tasks"
-                        : fmt::format("stage {}, {} of microbatch {}", to_index(first.stage),
-                                      first.pass == ballast::pass::forward ? "forward" : "backward",
-                                      to_index(first.microbatch));
+  std::string const what = bar.of.size() > 1
+                               ? grouped_text(bar.of.size()) + " tasks"
+                               : fmt::format("stage {}, {} of microbatch {}", to_index(first.stage),
+                                             pass_name(first.pass), to_index(first.microbatch));
   return fmt::format("rank {}, {}: {}", to_index(first.rank), what,
                      si_text(bar.end - bar.start, unit));
 }
@@ -102,9 +108,11 @@ inline void draw_pipeline_row(svg_drawing& drawing, svg_drawing::box row, double
     bool const forward = first.pass == ballast::pass::forward;
     svg_drawing::box const place{row.x + bar.start * scale, row.y, (bar.end - bar.start) * scale,
                                  row.height};
-    std::string_view const light = ordered ? "after tone-0" : "before tone-0";
-    std::string_view const strong = ordered ? "after-ink tone-3" : "before-ink tone-3";
-    drawing.rectangle(place, forward ? light : strong, tooltip_of(bar, first, unit));
+    constexpr std::array<std::array<std::string_view, 3>, 2> tones = {
+        {{"before tone-0", "before-ink tone-3", "before-ink tone-1"},
+         {"after tone-0", "after-ink tone-3", "after-ink tone-1"}}};
+    drawing.rectangle(place, tones[ordered ? 1 : 0][static_cast<std::size_t>(first.pass)],
+                      tooltip_of(bar, first, unit));
     std::string const name = fmt::format("{}", to_index(first.microbatch));
     if (place.width > digit_width * static_cast<double>(name.size()) + 3) {
       drawing.text({place.x + place.width / 2, row.y + row.height / 2 + 3.5},
@@ -132,8 +140,8 @@ struct pipeline_panels {
 /// Draws a step of a pipeline twice on one time scale: with its microbatches as given and, below,
 /// as ordered, or as the panels say.
 ///
-/// A row is a pipeline rank. Light bars are forwards and strong ones backwards, with the number of
-/// their microbatch where there is room; grey is a rank that waits. Of more than 32 ranks, 32 are
+/// A row is a pipeline rank. Light bars are forwards, strong ones backwards and those between weights
+/// passes, with the number of their microbatch where there is room; grey is a rank that waits. Of more than 32 ranks, 32 are
 /// shown, evenly picked from the first to the last. Tasks too thin to be seen are drawn together.
 ///
 /// Units       times are in `unit`, which takes an SI prefix ("s") or is empty.

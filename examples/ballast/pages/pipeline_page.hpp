@@ -93,22 +93,26 @@ struct pipeline_page_data {
 /// A page that shows what ordering the microbatches of a step did: the timeline of every pipeline
 /// rank before and after, how long the step is, and by how much another order could be shorter.
 ///
-/// Expects     plan is an order for this schedule and these times; the numbers of data are finite
+/// Shapes      held[microbatches x stages]: what a microbatch keeps; 1 byte each counts microbatches.
+/// Expects     plan is an order for this schedule and these times; given_schedule is the one in
+///             which microbatches are taken as they are numbered, on as many ranks; the numbers of data are finite
 ///             and not negative, and the makespan is at most 1e29 in its unit.
 /// Ensures     (1) one self-contained HTML file with the sections Pipeline timeline, Ranks and
 ///                 Settings
 ///             (2) equal data give equal bytes
 /// Complexity  O(tasks log tasks); apart from the texts of data, the page's size is bounded.
 [[nodiscard]] inline std::string pipeline_page(pipeline_page_data const& data,
+                                               ballast::compiled_schedule const& given_schedule,
                                                ballast::compiled_schedule const& schedule,
                                                ballast::pipeline_times const& times,
+                                               std::vector<ballast::held_bytes> const& held,
                                                ballast::order_plan const& plan)
 {
   constexpr std::size_t most_rows = 64;
   std::size_t const ranks = schedule.stages().ranks();
   std::vector<ballast::microbatch_id> numbered = plan.order;
   std::ranges::sort(numbered);
-  ballast::pipeline_timeline const given = ballast::simulate(schedule, times, numbered);
+  ballast::pipeline_timeline const given = ballast::simulate(given_schedule, times, numbered);
   ballast::pipeline_timeline const ordered = ballast::simulate(schedule, times, plan.order);
 
   html_page page(data.title, order_lead(plan));
@@ -116,15 +120,15 @@ struct pipeline_page_data {
   std::string picture =
       "Each row is a pipeline rank. Light bars are forwards, strong bars backwards, their numbers "
       "the microbatches, and grey is a rank that waits. No order ends before the dotted line.";
+  if (!times.weights.empty()) { picture += " Bars between both in tone are weights passes."; }
   if (ranks > pipeline_rows::most) {
     picture += " Shown are 32 of " + grouped_text(ranks) + " ranks.";
   }
   page.add_chart(
       "Pipeline timeline", picture,
-      pipeline_chart(pipeline_bars(schedule, given, numbered, data.time_per_unit),
+      pipeline_chart(pipeline_bars(given_schedule, given, numbered, data.time_per_unit),
                      pipeline_bars(schedule, ordered, plan.order, data.time_per_unit), ranks,
                      data.unit, static_cast<double>(plan.lower_bound) * data.time_per_unit));
-  std::vector<std::uint64_t> const one_each(times.rows.size(), 1);
   std::string table =
       "What a rank computes does not depend on the order; how long it waits does, as given and as "
       "ordered. Activations are those of one microbatch on one stage, from its forward to its "
@@ -133,7 +137,7 @@ struct pipeline_page_data {
   page.add_section(
       "Ranks", table,
       rank_table(data, given, ordered,
-                 ballast::activation_memory(schedule, ordered, plan.order, one_each), most_rows));
+                 ballast::activation_memory(schedule, ordered, plan.order, held), most_rows));
   std::vector<html_page::setting> settings = data.settings;
   settings.push_back({"Order", order_text(plan.order)});
   page.add_settings("Settings", "What was ordered; the same settings give the same order.",

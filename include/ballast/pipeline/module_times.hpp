@@ -106,6 +106,7 @@ inline void split_over_stages_into(pipeline_times& times, pipeline_times const& 
   times.stages = 0;
   for (auto const& of_module : layers) { times.stages += of_module.size(); }
   times.rows.resize(whole.microbatches() * times.stages);
+  times.weights.resize(whole.weights.empty() ? 0 : times.rows.size());
 
   std::size_t first = 0;
   for (std::size_t module = 0; module < layers.size(); ++module) {
@@ -119,15 +120,23 @@ inline void split_over_stages_into(pipeline_times& times, pipeline_times const& 
       return static_cast<time_units>(static_cast<uint128>(time) * below / total);
     };
     for (std::size_t row = 0; row < whole.microbatches(); ++row) {
-      auto const& [forward, backward] = whole.rows[row * layers.size() + module];
-      stage_time* share = times.rows.data() + row * times.stages + first;
+      std::size_t const from = row * layers.size() + module;
+      auto const& [forward, backward] = whole.rows[from];
+      time_units const weights = whole.of(from, pass::weights);
+      std::size_t to = row * times.stages + first;
       std::uint64_t below = 0;
       stage_time taken;
+      time_units weights_taken = 0;
       for (std::uint32_t const of_stage : layers[module]) {
         below += of_stage;
         stage_time const next{part(forward, below), part(backward, below)};
-        *share++ = {next.forward - taken.forward, next.backward - taken.backward};
+        times.rows[to] = {next.forward - taken.forward, next.backward - taken.backward};
         taken = next;
+        if (!times.weights.empty()) {
+          times.weights[to] = part(weights, below) - weights_taken;
+          weights_taken += times.weights[to];
+        }
+        ++to;
       }
     }
     first += layers[module].size();

@@ -385,7 +385,12 @@ struct example {
     data.order_seconds = 31e-6;
     data.settings = {{"Times", "<example>.csv"}};
   }
-  [[nodiscard]] std::string page() const { return pipeline_page(data, schedule, times, plan); }
+  [[nodiscard]] std::string page() const
+  {
+    return pipeline_page(data, schedule, schedule, times, one_each, plan);
+  }
+  std::vector<ballast::held_bytes> one_each =
+      std::vector(times.rows.size(), ballast::held_bytes{1, 1});
 };
 
 TEST(PipelinePage, SaysWhatTheOrderGains)
@@ -429,7 +434,8 @@ TEST(PipelinePage, IsWrittenWithoutMicrobatchesAndTime)
     for (std::size_t at = 0; at < microbatches; ++at) {
       plan.order.push_back(ballast::to_id<microbatch_id>(at));
     }
-    EXPECT_NO_THROW((void)parse(pipeline_page({}, schedule, times, plan)));
+    std::vector const one_each(times.rows.size(), ballast::held_bytes{1, 1});
+    EXPECT_NO_THROW((void)parse(pipeline_page({}, schedule, schedule, times, one_each, plan)));
   }
 }
 

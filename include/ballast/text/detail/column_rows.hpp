@@ -63,7 +63,7 @@ class column_rows {
                            fields_, "; correct the row"));
     }
     for (std::size_t column = 0; column < N; ++column) {
-      fields[column] = at_[column] < fields_ ? read->fields[at_[column]] : std::string_view();
+      fields[column] = has(column) ? read->fields[at_[column]] : std::string_view();
     }
     return true;
   }
@@ -93,6 +93,8 @@ class column_rows {
     return fail(error_code::bad_row, line_, "line ", line_, ": ", why);
   }
   [[nodiscard]] std::size_t line() const noexcept { return line_; }
+  /// Whether the header has a column.
+  [[nodiscard]] bool has(std::size_t column) const noexcept { return at_[column] < fields_; }
 
  private:
   csv_reader rows_;
@@ -103,11 +105,11 @@ class column_rows {
   std::size_t line_ = 1;
 };
 
-/// A column of whole numbers from 0 to `most`; or of one of two names, read as 0 and 1.
+/// A column of whole numbers from 0 to `most`; or of one of three names, read as 0, 1 and 2.
 struct integer_column {
   std::string_view name;
   std::int64_t most = std::numeric_limits<std::int64_t>::max();
-  std::array<std::string_view, 2> names = {};
+  std::array<std::string_view, 3> names = {};
 };
 
 /// The same of columns that hold whole numbers.
@@ -136,11 +138,14 @@ class integer_rows {
         auto const read = rows_.number(fields, column, most);
         if (!read) { return tl::unexpected(read.error()); }
         numbers[column] = *read;
-      } else if (fields[column] == names[0] || fields[column] == names[1]) {
-        numbers[column] = fields[column] == names[1] ? 1 : 0;
-      } else {
-        return rows_.refuse_field(fields, column, concat(names[0], " or ", names[1]));
+        continue;
       }
+      auto const found = std::find(names.begin(), names.end(), fields[column]);
+      if (found == names.end()) {
+        return rows_.refuse_field(fields, column,
+                                  concat(names[0], ", ", names[1], " or ", names[2]));
+      }
+      numbers[column] = found - names.begin();
     }
     return true;
   }
