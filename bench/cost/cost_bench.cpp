@@ -1,9 +1,9 @@
 #include "../common/workloads.hpp"  // defines: bench::lognormal_lengths, bench::transformer_cost
 
+#include <benchmark/benchmark.h>
 #include <ballast/core.hpp>
 #include <ballast/cost/interpolated_throughput.hpp>
 #include <ballast/cost/latency_fit.hpp>
-#include <benchmark/benchmark.h>
 
 #include <cmath>
 

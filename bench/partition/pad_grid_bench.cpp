@@ -2,11 +2,11 @@
 #include "../common/plain_search.hpp"  // defines: bench::seed_of
 #include "../common/workloads.hpp"     // defines: bench::lognormal_lengths
 
+#include <benchmark/benchmark.h>
 #include <ballast/core.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/packing/packing_plan.hpp>
 #include <ballast/partition/padded/pad_grid.hpp>
-#include <benchmark/benchmark.h>
 
 #include <functional>
 

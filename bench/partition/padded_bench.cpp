@@ -1,6 +1,7 @@
 #include "../../examples/common/baselines/quadratic_with_tolerance.hpp"
 #include "../common/workloads.hpp"  // defines: bench::{lognormal_lengths, transformer_cost}
 
+#include <benchmark/benchmark.h>
 #include <ballast/core.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
 #include <ballast/partition/attention_padded_batches.hpp>
@@ -11,7 +12,6 @@
 #include <ballast/partition/round_robin.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>
-#include <benchmark/benchmark.h>
 
 namespace bench {
 

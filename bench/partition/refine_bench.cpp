@@ -1,6 +1,7 @@
 #include "../common/plain_search.hpp"  // defines: bench::seed_of
 #include "../common/workloads.hpp"     // defines: bench::lognormal_lengths, bench::median_seconds
 
+#include <benchmark/benchmark.h>
 #include <ballast/core.hpp>
 #include <ballast/cost/cost_spec.hpp>
 #include <ballast/partition/concepts.hpp>
@@ -8,7 +9,6 @@
 #include <ballast/partition/detail/exchange/exchange.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/refine.hpp>
-#include <benchmark/benchmark.h>
 
 #include <functional>
 #include <queue>

@@ -2,6 +2,7 @@
 #include "../../examples/common/sharded_timeline.hpp"  // defines: timelines::overlap_of
 #include "../common/workloads.hpp"                     // defines: bench::lognormal_lengths
 
+#include <benchmark/benchmark.h>
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/core.hpp>
 #include <ballast/cost/cost_spec.hpp>
@@ -13,7 +14,6 @@
 #include <ballast/sharding/sharding_cost.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/topology/device_groups.hpp>
-#include <benchmark/benchmark.h>
 
 #include <chrono>
 #include <thread>

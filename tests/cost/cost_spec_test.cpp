@@ -3,7 +3,6 @@
 
 #include "../support/test.hpp"
 
-
 namespace {
 
 using ballast::detail::read_double;
