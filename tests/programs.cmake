@@ -26,8 +26,7 @@ foreach(name IN ITEMS all_five knapformer orchmllm disttrain flexrl rows_of_docu
   example_test(${name} ${name} "")
 endforeach()
 example_test(dflop_steps dflop "")  # likewise
-example_test(slots_of_groups slots_of_groups
-  "groups of 5 3.*groups of 4 4.*losses and gradients of one rank")
+example_test(rollouts rollouts "in waves 1.000")
 if(IS_DIRECTORY ${data})
   set(images ${data}/coco_val2017_images.csv)
   set(documents ${data}/interleaved_docs.csv)
@@ -38,6 +37,7 @@ if(IS_DIRECTORY ${data})
   page_test(all_five_traces all_five ${videos})
   example_test(flexrl_traces flexrl "" ${videos})
   example_test(flexrl_groups flexrl "" ${data}/rl_groups.csv)
+  example_test(rollouts_traces rollouts "in waves 1.00" ${data}/servegen_reason_sampled.csv)
   page_test(dflop dflop ${images} ${documents} ${videos})
   page_test(dflop_data dflop ${images} ${documents} ${videos} data)
   page_test(dflop_nodes dflop ${images} ${documents} ${videos} nodes)
