@@ -237,6 +237,44 @@ typedef struct ballast_packing {
 BALLAST_C_API int ballast_pack(ballast_planner* planner, ballast_pack_step const* step,
                                ballast_packing* packing);
 
+/* ---- Which rows of packed documents each rank of a context-parallel group has ------------------ */
+
+/* Queries see the keys of their document up to their own. */
+typedef struct ballast_row_mask {
+  int64_t window;          /* only the last so many of these; 0: all */
+  int64_t const* prefixes; /* [documents], keys that all queries see too, or NULL */
+  size_t layers;           /* that have this mask; 0: 1 */
+} ballast_row_mask;
+
+typedef struct ballast_rows_step {
+  size_t struct_size;
+  size_t documents;
+  int64_t const* lengths; /* [documents] */
+  size_t ranks;
+  int64_t block;                /* rows; 0: 128 */
+  size_t uneven_per_mille;      /* above the mean work, that counts as even; 0: 5 */
+  size_t masks;                 /* 0: causal */
+  ballast_row_mask const* mask; /* [masks] */
+} ballast_rows_step;
+
+typedef struct ballast_row_split {
+  size_t struct_size;
+  size_t ranks;
+  size_t rows_of_rank;
+  size_t blocks;
+  size_t masks;
+  uint32_t const* owner; /* [blocks], the rank of each */
+  int64_t const* rows;   /* [ranks x rows_of_rank], rank by rank, the pack's row in each place */
+  int64_t const* places; /* [ranks x rows_of_rank], its inverse */
+  int64_t const* pairs;  /* [masks x ranks], of a query and a key, mask by mask */
+  int64_t const* moved;  /* [masks x ranks], keys that a rank gets from others */
+  int64_t const* bounds; /* [masks x 2], the least pairs of the busiest rank, and keys moved */
+  uint64_t digest;
+} ballast_row_split;
+
+BALLAST_C_API int ballast_split_rows(ballast_planner* planner, ballast_rows_step const* step,
+                                     ballast_row_split* split);
+
 /* ---- Over how many GPUs each sequence is split ------------------------------------------------ */
 
 typedef struct ballast_sharding_options {

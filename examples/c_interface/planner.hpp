@@ -19,6 +19,7 @@
 #include <ballast/pipeline/simulate.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/route/route_plan.hpp>
+#include <ballast/sharding/row_split.hpp>
 #include <ballast/sharding/sharding_cost.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>
@@ -98,6 +99,14 @@ struct pack_job {
   ballast::workspace memory;
 };
 
+struct rows_job {
+  ballast::row_split split;
+  std::vector<std::int64_t> pairs;
+  std::vector<std::int64_t> moved;
+  std::vector<std::int64_t> bounds;
+  ballast::workspace memory;
+};
+
 struct sharding_job {
   ballast::device_groups groups;
   first_gpus gpus;
@@ -152,6 +161,7 @@ struct ballast_planner {
   std::optional<c_interface::plan_job> plan;
   std::optional<c_interface::grid_job> grid;
   c_interface::pack_job pack;
+  c_interface::rows_job rows;
   std::optional<c_interface::sharding_job> sharding;
   std::array<c_interface::placed, BALLAST_PLACEMENTS> placements;
   c_interface::route_job route;

@@ -219,6 +219,9 @@ static void print_sizes(void)
   PRINT_SIZE(ballast_grid);
   PRINT_SIZE(ballast_pack_step);
   PRINT_SIZE(ballast_packing);
+  PRINT_SIZE(ballast_row_mask);
+  PRINT_SIZE(ballast_rows_step);
+  PRINT_SIZE(ballast_row_split);
   PRINT_SIZE(ballast_sharding_options);
   PRINT_SIZE(ballast_sharding_step);
   PRINT_SIZE(ballast_sharding);
@@ -435,6 +438,35 @@ static void check_grid_and_packing(void)
     for (at = ruled.first[i]; at < ruled.first[i + 1]; ++at) { held += prompts[ruled.sample[at]]; }
     CHECK(held <= step.more_capacity);
   }
+}
+
+static void check_row_split(void)
+{
+  static int64_t const documents[] = {4, 8};
+  ballast_row_mask const masks[] = {{0, NULL, 1}, {3, NULL, 2}};
+  ballast_rows_step step = {.struct_size = sizeof step};
+  ballast_row_split split = {.struct_size = sizeof split};
+  size_t i;
+  step.documents = 2;
+  step.lengths = documents;
+  step.ranks = 2;
+  step.block = 1;
+  step.masks = 2;
+  step.mask = masks;
+  CHECK(ballast_split_rows(planner, &step, &split) == BALLAST_OK);
+  CHECK(split.blocks == 12 && split.masks == 2 && split.rows_of_rank == 6);
+  for (i = 0; i < 12; ++i) {
+    CHECK(split.rows[split.places[i]] == (int64_t)i);
+    CHECK(split.owner[i] == (uint32_t)(split.places[i] / 6));
+  }
+  CHECK(split.pairs[0] == 23 && split.pairs[1] == 23 && split.bounds[0] == 23);
+  CHECK(split.pairs[2] == 15 && split.pairs[3] == 15 && split.bounds[2] == 15);
+  CHECK(split.moved[0] + split.moved[1] >= split.bounds[1]);
+  step.ranks = 0;
+  CHECK(ballast_split_rows(planner, &step, &split) == BALLAST_OUT_OF_RANGE);
+  step.ranks = 2;
+  step.mask = NULL;
+  CHECK(ballast_split_rows(planner, &step, &split) == BALLAST_OUT_OF_RANGE);
 }
 
 /* A grid of equal samples, which cost 1, over GPUs of these speeds. */
@@ -877,6 +909,7 @@ int main(int count, char** arguments)
     check_fits();
     check_kinds();
     check_grid_and_packing();
+    check_row_split();
     check_grid_speeds();
     check_cancelling();
     check_sharding();

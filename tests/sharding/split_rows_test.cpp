@@ -5,6 +5,8 @@
 #include "../support/plan_checks.hpp"
 #include "../support/test.hpp"
 
+#include <ballast/sharding/row_split.hpp>
+
 namespace {
 
 using namespace ballast;

@@ -164,7 +164,8 @@ class row_search {
     part.lower_bound = static_cast<std::int64_t>((total + ranks_ - 1) / ranks_);
     for (std::int64_t const each : work) { part.lower_bound = std::max(part.lower_bound, each); }
     uint128 const allowed = uint128{total} * (1000 + uneven_permille) / 1000 / ranks_;
-    part.even = std::max(part.lower_bound, static_cast<std::int64_t>(allowed));
+    part.even =
+        std::max(part.lower_bound, static_cast<std::int64_t>(std::min<uint128>(allowed, total)));
   }
 
   [[nodiscard]] std::span<std::uint32_t> held(std::size_t rank) const
