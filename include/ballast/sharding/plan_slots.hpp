@@ -65,6 +65,8 @@ inline void find_slot_kinds(slot_problem& problem, std::span<std::uint32_t const
 
 /// The sizes that a sample may be given: each longer group has to be a fifth shorter in time, and
 /// none has both more time and more GPU time than another.
+///
+/// Expects     longer samples have theirs.
 inline void choose_slot_kinds(slot_problem& problem, std::size_t sample)
 {
   constexpr std::size_t most = slot_problem::most_choices;
@@ -99,6 +101,13 @@ inline void choose_slot_kinds(slot_problem& problem, std::size_t sample)
       count = std::min(count, most - 1);
       known[count] = each;
       kinds[count++] = static_cast<std::uint16_t>(kind);
+    }
+    // One GPU takes the least GPU time but for rounding, and no slot is much shorter than the time
+    // that a longer sample takes on any group.
+    if (problem.gpus(kinds[0]) == 1 && each.time <= problem.longest / 2) {
+      cost_units const rounding = problem.gpus(problem.kinds.size() - 1) + (least_area >> 48);
+      least_area -= std::min(least_area, rounding);
+      break;
     }
   }
   if (count == 0 && problem.rules.is_soft) {

@@ -34,7 +34,7 @@ struct slot_groups {
   /// Whether all ranks wait for each other after every slot, or once a step.
   grid_meeting meet = grid_meeting::microbatch;
   /// How much the search may do.
-  std::uint64_t work = 60'000;
+  std::uint64_t work = 80'000;
 };
 
 /// Which ranks compute which samples together in which slot, and how good that is. In every slot
