@@ -6,6 +6,7 @@
 #include "sharded_steps.hpp"  // defines: ballast_test::{sharded_case, random_sharded_step}
 
 #include <ballast/route/placement.hpp>
+#include <ballast/sharding/plan_slots.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/topology/device_groups.hpp>
 
@@ -89,6 +90,67 @@ TEST(ShardedPacks, LieAsThePlacementHasThem)  // Ensures (2)
 }
 
 // Where each pack's part of an array begins, counted element by element.
+TEST(ShardedPacks, OfASlotAreTheRanksOfOneGroup)  // so are placements of it
+{
+  for (std::uint64_t trial = 0; trial < 60; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    ballast::random_source random(trial);
+    std::vector<tokens> lengths(1 + random.below(30));
+    for (tokens& each : lengths) { each = static_cast<tokens>(random.below(100)); }
+    auto const nodes = ballast::node_sizes::equal(1 + random.below(3), 4);
+    ballast::sharding_cost const cost{.work = {50, 1, 0}, .heads = 8};
+    auto const plan = ballast::plan_slots(lengths, nodes, cost,
+                                          {.most_per_gpu = 60 + static_cast<tokens>(trial % 5)})
+                          .value();
+    std::vector<rank_id> source;
+    for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
+      source.push_back(to_id<rank_id>(random.below(nodes.gpus())));
+    }
+    auto const as_read = ballast::place(lengths, source, nodes.gpus());
+    ballast::placement from;
+    ballast::placement to;
+    sharded_packs packs;
+    std::vector<tokens> seen(lengths.size());
+    for (std::size_t slot = 0; slot < plan.slots; ++slot) {
+      place(to, plan, slot);
+      place(from, plan, slot, as_read);
+      for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
+        ballast::sample_id const id(sample);
+        auto const& group = plan.groups[to_index(plan.owner[id])];
+        ASSERT_EQ(to.length(id), group.slot == slot ? lengths[sample] : 0);
+        ASSERT_EQ(from.length(id), to.length(id));
+        seen[sample] += to.length(id);
+        for (ballast::piece const& each : to[id]) {
+          auto const gpu = to_index(each.rank) - to_index(group.ranks.first);
+          ASSERT_LT(gpu, group.ranks.gpus);
+          ASSERT_EQ(each.first, ballast::chunk_of(lengths[sample], group.ranks.gpus,
+                                                  static_cast<std::uint32_t>(gpu))
+                                    .first);
+        }
+        for (ballast::piece const& each : from[id]) { ASSERT_EQ(each, as_read[id].front()); }
+      }
+      for (std::size_t rank = 0; rank < nodes.gpus(); ++rank) {
+        auto const id = to_id<rank_id>(rank);
+        packs.assign(plan, slot, id, 8);
+        ASSERT_EQ(packs.rows(), to.rows(id));
+        ASSERT_EQ(packs.ranks(), nodes.gpus());
+        ASSERT_LE(packs.size(), 1U);
+        ASSERT_EQ(from.rows(id), as_read.rows(id));
+        if (packs.size() == 0) { continue; }
+        ASSERT_EQ(packs[0].id, plan.group_of(id, slot));
+        ASSERT_EQ(to_index(packs[0].group.first) + packs[0].gpu, rank);
+        auto const cu_seqlens = plan.cu_seqlens[packs[0].id];
+        auto const own = packs[0].plan.lengths();
+        ASSERT_EQ(own.size() + 1, cu_seqlens.size());
+        for (std::size_t at = 0; at < own.size(); ++at) {
+          ASSERT_EQ(own[at], cu_seqlens[at + 1] - cu_seqlens[at]);
+        }
+      }
+    }
+    ASSERT_EQ(seen, lengths);
+  }
+}
+
 TEST(ShardedPacks, DivideArrays)
 {
   ballast::random_source random(43);

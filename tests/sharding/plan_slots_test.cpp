@@ -305,6 +305,59 @@ TEST(PlanSlots, KeepsItsPromisesOverNodesOfAnySizes)  // also by steps that meet
   }
 }
 
+// One degree for all samples and slots, as context parallelism is run: the longest first, each to the
+// least loaded group with room, of the fewest slots in which all have some.
+std::optional<cost_units> one_degree(std::vector<tokens> lengths, std::size_t ranks,
+                                     std::uint32_t gpus, degree_cost const& cost, tokens cap)
+{
+  std::sort(lengths.begin(), lengths.end(), std::greater<>());
+  std::size_t const in_slot = ranks / gpus;
+  for (std::size_t slots = 1; slots <= lengths.size(); ++slots) {
+    std::vector<std::pair<cost_units, tokens>> groups(slots * in_slot);
+    bool has_room = true;
+    for (tokens const length : lengths) {
+      tokens const share = (length + gpus - 1) / gpus;
+      auto best = groups.end();
+      for (auto at = groups.begin(); at != groups.end(); ++at) {
+        bool const fits = at->second + share <= cap;
+        if (fits && (best == groups.end() || at->first < best->first)) { best = at; }
+      }
+      has_room = has_room && best != groups.end();
+      if (!has_room) { break; }
+      best->first +=
+          (best->second == 0 ? cost.latency : 0) + cost.work(length) + cost.exchanges(length);
+      best->second += share;
+    }
+    if (!has_room) { continue; }
+    std::sort(groups.begin(), groups.end(), std::greater<>());  // alike ones into one slot
+    cost_units sum = 0;
+    for (std::size_t slot = 0; slot < slots; ++slot) { sum += groups[slot * in_slot].first; }
+    return sum;
+  }
+  return std::nullopt;
+}
+
+TEST(PlanSlots, EndsNoLaterThanOneDegreeForAll)  // but for 0.4 %
+{
+  double sum = 0;
+  for (std::uint64_t trial = 0; trial < 20; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    random_source random(trial);
+    auto const lengths = draw_lengths(
+        clamped_lengths{lognormal_lengths{.median = 2000, .sigma = 1.2}, 8, 60'000}, 200, random);
+    auto const nodes = node_sizes::equal(4, 8);
+    auto const cost = ulysses(32);
+    auto const plan = plan_slots(lengths, nodes, cost, {.most_per_gpu = 8192}).value();
+    for (std::uint32_t const gpus : {1U, 2U, 4U, 8U, 16U, 32U}) {
+      auto const shape = shape_of({rank_id{0}, gpus}, nodes);
+      auto const other = one_degree(lengths, nodes.gpus(), gpus, cost.at(shape), 8192);
+      if (other) { EXPECT_LE(plan.makespan, *other / 1000 * 1004) << "on " << gpus; }
+    }
+    sum += plan.gap();
+  }
+  EXPECT_LE(sum / 20, 0.05);
+}
+
 TEST(PlanSlots, PlansStepsWithoutSamplesAndSamplesWithoutTokens)
 {
   auto const none = plan_slots({}, one_node(4), ring(1, 1), {.multiple_of = 2}).value();

@@ -150,6 +150,23 @@ TEST(ShardingCost, PricesTheLargestShareOfWholeGroups)
 }
 
 /// The bytes are counted by the plan of the exchanges themselves.
+TEST(ShardingCost, SplitByRowsPassesKeysAndValuesToTheNextGpu)
+{
+  sharding_cost const cost{.work = {.linear = 6, .quadratic = 12},
+                           .heads = 4,
+                           .kv_heads = 2,
+                           .bytes_per_head = 10,
+                           .within_node_bytes_per_second = 20,
+                           .between_nodes_bytes_per_second = 4,
+                           .units_per_second = 1,
+                           .latency = 7,
+                           .by_rows = true};
+  EXPECT_EQ(cost.at({1, 1, 1})(30), 6 * 30 + 12 * 900);
+  // Of 30 rows 6 pass four times, 2 heads of keys and 2 of values of 10 bytes each.
+  EXPECT_EQ(cost.at({5, 5, 5})(30), 6 * 6 + 12 * 180 + 4 * 6 * 4 * 10 / 20 + 7);
+  EXPECT_EQ(cost.at({5, 2, 3})(30), 6 * 6 + 12 * 180 + 4 * 6 * 4 * 10 / 4 + 7);
+}
+
 TEST(ShardingCost, PricesAForwardPassAlone)
 {
   auto const machines = cluster_of(8).value();

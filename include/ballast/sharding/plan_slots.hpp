@@ -103,8 +103,9 @@ inline void choose_slot_kinds(slot_problem& problem, std::size_t sample)
       kinds[count++] = static_cast<std::uint16_t>(kind);
     }
     // One GPU takes the least GPU time but for rounding, and no slot is much shorter than the time
-    // that a longer sample takes on any group.
-    if (problem.gpus(kinds[0]) == 1 && each.time <= problem.longest / 2) {
+    // that a longer sample takes on any group; looking on is a third of a large step's time.
+    if (problem.samples() >= 2048 && problem.gpus(kinds[0]) == 1 &&
+        each.time <= problem.longest / 2) {
       cost_units const rounding = problem.gpus(problem.kinds.size() - 1) + (least_area >> 48);
       least_area -= std::min(least_area, rounding);
       break;

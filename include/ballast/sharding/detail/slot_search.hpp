@@ -137,6 +137,9 @@ class slot_fill {
         near_(static_cast<std::uint32_t>(problem.nodes.largest()))
   {}
 
+  /// From now on samples go to groups on which they take 1 / 2^finer of a slot at most, if they can.
+  void prefer(int finer) { finer_ = finer; }
+
   /// Puts samples of a list, which is ascending, into a slot behind the tiles that there are.
   ///
   /// Returns     how many were left over; they are in `rest`, ascending, which may be the list
@@ -179,10 +182,11 @@ class slot_fill {
   [[nodiscard]] bool place(slot_tiling& tiling, std::uint32_t slot, std::uint32_t sample)
   {
     auto const choices = problem_.choices_of(sample);
-    auto const own = std::find_if(choices.begin(), choices.end(), [&](std::uint16_t kind) {
-      return problem_.time(sample, kind) <= room(kind);
+    auto own = std::find_if(choices.begin(), choices.end(), [&](std::uint16_t kind) {
+      return problem_.time(sample, kind) <= room(kind) >> finer_;
     });
-    if (own == choices.end()) { return false; }
+    if (own == choices.end()) { --own; }
+    if (problem_.time(sample, *own) > room(*own)) { return false; }
     std::uint32_t const gpus = problem_.gpus(*own);
     auto const join_any = [&](bool near) {
       auto const open = open_.first(open_count_);
@@ -342,6 +346,7 @@ class slot_fill {
   std::uint32_t near_;
   cost_units limit_ = 0;
   int shift_ = 0;
+  int finer_ = 0;
 };
 
 /// Tries all tilings of a few samples on one node: each, longest first, on every group that there is
@@ -476,8 +481,12 @@ class slot_search {
       if (rules.number || slots > problem_.samples() || is_done()) { break; }
       slots += tries >= 8 ? slots / step / 2 * step + step : step;
     }
-    for (std::uint32_t const share : shares) {
-      if (has_plan() && slots_ > 1 && !is_done()) { attempt(planned_, share, budget); }
+    // The more samples a group packs, the fuller it is, and the more they exchange.
+    for (int const finer : {0, 1, 2, 3, 4, 5, 62}) {
+      fill_.prefer(finer);
+      for (std::uint32_t const share : shares) {
+        if (has_plan() && !is_done()) { attempt(planned_, share, budget); }
+      }
     }
     if (slot_enumeration::takes(problem_) && !is_done()) {
       try_all(rules.number.value_or(problem_.samples()), budget, scratch);
@@ -504,7 +513,7 @@ class slot_search {
 
   static constexpr std::size_t wanted = 4;  ///< numbers of slots
   /// Of the mean of the slots' tokens, in thousandths, for all but the last.
-  static constexpr std::array<std::uint32_t, 4> shares = {980, 1020, 960, 1040};
+  static constexpr std::array<std::uint32_t, 5> shares = {980, 1020, 1000, 960, 1040};
 
   void attempt(std::size_t slots, std::uint32_t share, work_budget& budget)
   {
