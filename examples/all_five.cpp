@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // All five systems in one training on eight ranks: DFLOP (arXiv 2603.25120, 3.3 and 3.4.1),
-// KnapFormer (2508.06001, 3.2 to 3.4), OrchMLLM (2503.23830, 6), FlexRL (4.2 and 4.3), DistTrain
-// (SIGCOMM 2025, 5.3). Assumed: times of InternViT-6B and Llama-3 13B on H100 by formulas, by which a
-// small model is planned that computes one token in 512, one block a stage. Not shown: GPUs, tensor
-// parallelism (bags and degrees stand in its place), DFLOP's online correction, data loaders. Videos
-// are drawn or read: all_five [mpi] [NEXTQA_VIDEO.csv].
+// KnapFormer (2508.06001, 3.2 to 3.4), OrchMLLM (2503.23830, 6), FlexRL (4.2, 4.3), DistTrain
+// (SIGCOMM 2025, 5.3). Assumed: times of InternViT-6B and Llama-3 13B by formulas; a small model
+// trains, one token in 512, one block a stage. Not shown: GPUs, tensor parallelism (bags and
+// degrees instead), online correction, loaders. Videos: all_five [mpi] [NEXTQA.csv], or drawn.
 
 #include "common/formula_profile.hpp"  // defines: dflop_models::profile_of
 #include "common/listed.hpp"
@@ -60,7 +59,7 @@ using staged_model::shape;
 
 constexpr std::uint32_t ranks = 8;
 constexpr std::size_t steps = 2;
-constexpr std::size_t samples_of_rank = 24;
+constexpr std::size_t samples_of_rank = 6;
 constexpr tokens scale = 512;
 constexpr local_search search{insertion{}, 2000};  // for an order of the microbatches
 
@@ -361,8 +360,8 @@ job job_of(model_layout const& layout, std::span<sample const> data)
   return made;
 }
 
-// DFLOP: the search gives encoder and LLM their GPUs, stages and microbatches, by the step that will
-// run: with bags, degrees and order of each layout.
+// DFLOP: the search gives encoder and LLM their GPUs, stages and microbatches, by the step that
+// will run: with bags, degrees and order of each layout.
 job plan_job(layout_problem const& problem, std::span<sample const> data)
 {
   auto const step = [&](model_layout const& layout, std::span<tokens const> sizes) {
@@ -376,6 +375,9 @@ job plan_job(layout_problem const& problem, std::span<sample const> data)
   return job_of(found.value().layouts.at(0).layout, data);
 }
 
+// [all_five]
+
+// [all_five_steps]
 // One rank's part of a training; read(step) says which samples it has read of a step.
 template <point_to_point C, class Read>
 pipeline_model::trained train(C& comm, job const& planned, Read const& read)
@@ -394,7 +396,7 @@ pipeline_model::trained train(C& comm, job const& planned, Read const& read)
     auto const batch = gather_samples(comm, read(number)).value();
     auto const filled = fill(batch.samples);
     auto const own = [&](std::size_t next) { return own_part(batch, filled[next], comm.rank()); };
-    // OrchMLLM: each microbatch is a step; while its inputs go to their phases, the next is planned.
+    // OrchMLLM: each microbatch is a step; while its inputs go to phases, the next is planned.
     std::vector<staged_model::microbatch> data(planned.microbatches);
     or_throw(step.submit(own(0)));
     for (std::size_t next = 0; next < data.size(); ++next) {
@@ -419,7 +421,7 @@ pipeline_model::trained train(C& comm, job const& planned, Read const& read)
   }
   return all;
 }
-// [all_five]
+// [all_five_steps]
 
 /// How long the steps of a training take in the mean, in nanoseconds.
 double simulate_steps(job const& planned, std::span<sample const> data, choices const& with)
@@ -450,13 +452,14 @@ bool show(job const& planned, std::span<sample const> data, bool traces)
   double const whole = simulate_steps(planned, data, {});
   std::vector<double> longer;
   for (choices const& without :
-       {choices{.microbatches = false}, choices{.bags = false}, choices{.knapsack = false},
-        choices{.degrees = false}, choices{.order = false},
+       {choices{.microbatches = false}, choices{.order = false},
+        choices{.microbatches = false, .order = false}, choices{.bags = false},
+        choices{.knapsack = false}, choices{.degrees = false},
         choices{false, false, false, false, false}}) {
     longer.push_back(simulate_steps(planned, data, without) / whole);
   }
   std::printf(
-      "%swithout filled microbatches, bags, balancer, degrees, order, all five %s times as long\n",
+      "%swithout filling, order, both, bags, balancer, degrees, all five %s times as long\n",
       traces ? "on the page: " : "", listed(longer).c_str());
   return longer.back() > 1;
 }

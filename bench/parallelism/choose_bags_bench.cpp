@@ -4,6 +4,9 @@
 #include <ballast/cost/cost_spec.hpp>
 #include <ballast/parallelism/bag_mix.hpp>
 #include <ballast/parallelism/choose_bags.hpp>
+#include <ballast/partition/greedy_knapsack.hpp>
+#include <ballast/partition/longest_processing_time.hpp>
+#include <ballast/partition/refine.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/workload/sample_batch.hpp>
 
@@ -128,6 +131,49 @@ BENCHMARK(choose)
     ->Name("choose_bags/search")
     ->ArgNames({"gpus", "data", "judged"})
     ->ArgsProduct({{32, 64, 1024}, {0, 1, 2, 3}, {0, 1}})
+    ->Unit(benchmark::kMillisecond);
+
+// The same under the policy that runs, judged as above, and how many times as long the steps on 64
+// other batches are in the bags that longest_processing_time would have: the worst of two draws.
+template <class Policy>
+void choose_under(benchmark::State& state, Policy const& policy)
+{
+  bag_job const job(static_cast<std::size_t>(state.range(0)));
+  auto const batches = std::clamp<std::size_t>(4096 / job.machines.gpus(), 32, 256);
+  std::vector<std::vector<sample_batch>> fitted;
+  std::vector<std::vector<sample_batch>> others;
+  double longer = 0;
+  auto const chosen = [&](std::size_t draw, auto const& runs) {
+    return ballast::choose_bags(fitted[draw], job.machines, job.exchanges, job.spec.cost,
+                                {.judged_on = others[draw]}, runs)
+        .value()
+        .mixes.front()
+        .mix;
+  };
+  for (std::uint64_t draw = 0; draw < 2; ++draw) {
+    fitted.push_back(job.draw(state.range(1), 8, 3 * draw + 1));
+    others.push_back(job.draw(state.range(1), batches, 3 * draw + 3));
+    std::vector<bag_mix> const mixes = {chosen(draw, policy),
+                                        chosen(draw, ballast::longest_processing_time{})};
+    auto const later = job.draw(state.range(1), 64, 3 * draw + 2);
+    auto const priced = ballast::price_bags(mixes, later, job.exchanges, job.spec.cost,
+                                            ballast::short_samples::refused, policy);
+    longer = std::max(longer, (*priced)[1].value() / (*priced)[0].value());
+  }
+  state.counters["longest_first_mix"] = longer;
+  std::size_t next = 0;
+  for (auto _ : state) { benchmark::DoNotOptimize(chosen(next++ % 2, policy)); }
+}
+BENCHMARK_CAPTURE(choose_under, knapsack, ballast::greedy_knapsack{})
+    ->Name("choose_bags/under_knapsack")
+    ->ArgNames({"gpus", "data"})
+    ->ArgsProduct({{32, 64}, {2, 3}})
+    ->Args({1024, 3})
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(choose_under, refine, ballast::refine<>{})
+    ->Name("choose_bags/under_refine")
+    ->ArgNames({"gpus", "data"})
+    ->ArgsProduct({{32}, {2, 3}})
     ->Unit(benchmark::kMillisecond);
 
 // The baseline: prices every mix to the end.

@@ -6,6 +6,7 @@
 #include <ballast/core.hpp>
 #include <ballast/parallelism/search_layouts.hpp>
 #include <ballast/parallelism/simulate_layout.hpp>
+#include <ballast/runtime/schedule_layout.hpp>
 
 #include <ctime>
 
@@ -145,6 +146,55 @@ BENCHMARK(search_by_default)
     ->Args({1024, 3, 512})
     ->Args({4096, 2, 2048})
     ->Args({4096, 3, 4096})
+    ->Iterations(1)
+    ->Unit(benchmark::kSecond);
+
+// What the default search takes with the scheduler that runs, as a ratio to that without, all models
+// together; and how many times as long the scheduled step is of the layout that is best as dealt.
+void search_scheduled(benchmark::State& state)
+{
+  auto const batch = static_cast<std::uint32_t>(state.range(1));
+  auto const drawn = models(2, 256);
+  auto const batches = batches_of(batch);
+  double plain_seconds = 0;
+  double seconds = 0;
+  double feasible = 0;
+  double gain = 0;
+  double most_gain = 0;
+  for (auto _ : state) {
+    for (auto const& model : drawn) {
+      auto const problem = problem_of(model, state.range(0), batch);
+      ballast::layout_search_options const asked{.step = ballast::scheduled_steps<2>(problem)};
+      std::clock_t const start = std::clock();
+      auto const plain = ballast::search_layouts(problem, batches);
+      std::clock_t const middle = std::clock();
+      auto const found = ballast::search_layouts(problem, batches, asked);
+      std::clock_t const end = std::clock();
+      plain_seconds += static_cast<double>(middle - start) / CLOCKS_PER_SEC;
+      seconds += static_cast<double>(end - middle) / CLOCKS_PER_SEC;
+      if (!plain || !found) { continue; }
+      ++feasible;
+      auto const as_dealt = asked.step(plain->layouts.front().layout, batches).value();
+      double const own =
+          static_cast<double>(as_dealt) / static_cast<double>(found->layouts.front().simulated);
+      gain += own;
+      most_gain = std::max(most_gain, own);
+    }
+  }
+  state.counters["feasible"] = feasible;
+  state.counters["plain_s"] = plain_seconds;
+  state.counters["scheduled_s"] = seconds;
+  state.counters["ratio"] = seconds / plain_seconds;
+  state.counters["gain"] = gain / feasible;
+  state.counters["most_gain"] = most_gain;
+}
+BENCHMARK(search_scheduled)
+    ->Name("search_layouts/scheduled")
+    ->ArgNames({"gpus", "batch"})
+    ->Args({16, 64})
+    ->Args({64, 512})
+    ->Args({256, 512})
+    ->Args({1024, 512})
     ->Iterations(1)
     ->Unit(benchmark::kSecond);
 

@@ -7,6 +7,7 @@
 #include <ballast/cost/flops.hpp>
 #include <ballast/parallelism/bag_mix.hpp>
 #include <ballast/parallelism/choose_bags.hpp>
+#include <ballast/partition/refine.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/workload/sample_batch.hpp>
 
@@ -114,10 +115,15 @@ outcome<named_layout> choose_layout(job const& work, progress& shown)
   auto const short_ones = work.admits_short_samples() ? ballast::short_samples::admitted
                                                       : ballast::short_samples::refused;
   shown.update([] { return std::string("choosing bags, searching"); });
-  auto const found = ballast::choose_bags(
-      *fitted, work.machines, *exchanges, work.cost,
-      {.largest_bag = largest_bag(work), .short_ones = short_ones, .judged_on = *others},
-      work.policy);
+  ballast::bag_search const search{
+      .largest_bag = largest_bag(work), .short_ones = short_ones, .judged_on = *others};
+  // refine goes on from the plan of longest processing time, and wants the same bags to 0.1 %, for
+  // which its own plans would take a thousand times as long.
+  auto const found =
+      work.policy == by_name::any_policy{ballast::refine<>{}}
+          ? ballast::choose_bags(*fitted, work.machines, *exchanges, work.cost, search)
+          : ballast::choose_bags(*fitted, work.machines, *exchanges, work.cost, search,
+                                 work.policy);
   if (!found) { return usage("--bags auto", found.error()); }
 
   named_layout chosen{text_of(found->mixes.front().mix), found->bags};
