@@ -36,6 +36,9 @@ TEST(ParseSchedule, SaysWhatIsWrongAndWhere)
       "zigzag", error_code::unknown_name, 0,
       "at offset 0 of 'zigzag': there is no schedule 'zigzag'; choose one of gpipe, 1f1b, "
       "interleaved:v=N");
+  expect_no_schedule("dualpipe", error_code::unknown_name, 0,
+                     "the two-way DualPipe has each stage on two ranks, and schedules have it on "
+                     "one; write its V by dual_pipe_v");
   expect_no_schedule("", error_code::unknown_name, 0, "there is no schedule ''");
   expect_no_schedule("1F1B", error_code::unknown_name, 0, "there is no schedule '1F1B'");
   expect_no_schedule("gpipe 2", error_code::unknown_name, 0, "there is no schedule 'gpipe 2'");

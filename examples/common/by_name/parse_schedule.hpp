@@ -39,13 +39,18 @@ inline constexpr std::array named_schedules = {
 /// chain_of_stages(stages, stages / v).
 ///
 /// Errors      unknown_name, syntax or out_of_range with a byte offset: a name or parameter that
-///             does not exist, no v where it is needed, or a v outside [1,
+///             does not exist, the two-way DualPipe, no v where it is needed, or a v outside [1,
 ///             stage_graph::most_stages].
 /// Complexity  O(bytes).
 [[nodiscard]] inline ballast::result<any_schedule> parse_schedule(std::string_view text)
 {
   // The name comes first: one that is not known may not even have the form of a name, such as 1F1B.
   std::string_view const name = text.substr(0, text.find_first_of(":("));
+  if (name == "dualpipe") {
+    return tl::unexpected(text_error(ballast::error_code::unknown_name, text, 0,
+                                     "the two-way DualPipe has each stage on two ranks, and "
+                                     "schedules have it on one; write its V by dual_pipe_v"));
+  }
   if (find_named(named_schedules, name) == nullptr) {
     return tl::unexpected(no_such_name(named_schedules, "schedule", text, 0, name));
   }

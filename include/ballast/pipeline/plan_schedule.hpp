@@ -646,7 +646,7 @@ inline void search_schedule(sequence_search& search, open_step const& step, std:
   // The first rule is the best on most steps of unequal microbatches.
   std::uint64_t const of_phase = 1600 * step.tasks();
   std::vector<std::uint32_t> found = best_of_sorted(search, step, order, rules[0]);
-  search.improve_order(found, rules[0], std::min(steps - steps / 4, 4 * of_phase));
+  search.improve_order(found, rules[0], std::min(steps - steps / 8, 4 * of_phase));
   std::array<time_units, 3> makespans{};
   for (std::size_t at = 0; at < rules.size(); ++at) {
     makespans[at] = search.decode(span_of(found), rules[at]);
@@ -654,7 +654,9 @@ inline void search_schedule(sequence_search& search, open_step const& step, std:
   auto const best = static_cast<std::size_t>(std::min_element(makespans.begin(), makespans.end()) -
                                              makespans.begin());
   search.improve_order(found, rules[best], std::min(steps / 8, of_phase));
-  std::uint64_t const phases = std::clamp<std::uint64_t>(search.left() / of_phase, 1, 100);
+  // Small steps have many plans that no single move improves: they start often, and shortly.
+  std::uint64_t const phases =
+      std::clamp<std::uint64_t>(search.left() / (700 * step.tasks()), 1, 200);
   for (std::uint64_t phase = phases; phase > 0 && !search.is_done(); --phase) {
     task_sequences start = search.best();
     if (phase % 2 == 0) {
