@@ -440,6 +440,74 @@ pipeline_model::trained train_units(C& comm, unit_job const& job, Policy const& 
 }
 // [disttrain_steps]
 
+// [disttrain_split]
+// A step whose tasks and order are planned together.
+struct split_step {
+  pipeline_times times;
+  schedule_plan plan;
+  compiled_schedule schedule;
+};
+
+// On units without replicas, by the times of whole backwards. Half of a backward is the gradients of
+// weights; on the first stage, before which nothing is trained, all of it is.
+split_step plan_split(pipeline_setup const& setup, pipeline_times times)
+{
+  stage_graph const& whole = setup.schedule.stages();
+  std::vector<pipeline_stage> stages;
+  for (std::size_t stage = 0; stage < times.stages; ++stage) {
+    stages.push_back(whole[to_id<stage_id>(stage)]);
+    stages.back().weights = stage > 0;
+  }
+  stage_graph const split(stages, {whole.links().begin(), whole.links().end()});
+  // Every rank may keep as many microbatches as the fullest one does by 1F1B.
+  pipeline_memory memory{std::vector(times.rows.size(), held_bytes{1, 1}), {}};
+  memory.most.assign(split.ranks(), std::min(split.ranks(), times.microbatches()));
+  for (std::size_t row = 0; row < times.rows.size(); ++row) {
+    times.weights.push_back(row % times.stages > 0 ? times.rows[row].backward / 2 : 0);
+    times.rows[row].backward -= times.weights[row];
+  }
+  auto plan = plan_schedule(split, times, memory).value();
+  compiled_schedule const schedule(split, plan.schedule);
+  return {std::move(times), std::move(plan), schedule};
+}
+
+// One rank's part of a training in which every step has a schedule of its own.
+template <class C>
+pipeline_model::trained train_split(C& comm, unit_job const& job, measured_steps& beside)
+{
+  auto setup = job.setup(unit_strategy::brokers);
+  auto const whole = setup.schedule;
+  auto const rank = to_index(comm.rank());
+  auto alone = comm.split(static_cast<std::uint32_t>(rank))
+                   .value();  // there are no tensor ranks and replicas
+  pipeline_model::split_model<decltype(alone)> model(setup, job.stages(), comm.rank(), alone);
+  pipeline_model::trained all;
+  for (std::size_t number = 0; number < job.steps(); ++number) {
+    auto const step = job.step_of(number);
+    setup.schedule = whole;
+    auto const planned = plan_step(job, setup, number, given_order{});
+    auto const [times, plan, schedule] = plan_split(setup, planned.times.front());
+    setup.schedule = schedule;
+    auto runner = pipeline_runner<>::make(setup, comm.rank()).value();
+    or_throw(runner.plan(planned.samples));
+    std::vector<stage_time> taken;  // in nanoseconds
+    std::vector<time_units> weights;
+    for (std::size_t row = rank; row < times.rows.size(); row += times.stages) {
+      taken.push_back({times.rows[row].forward / 1'000, times.rows[row].backward / 1'000});
+      weights.push_back(times.weights[row] / 1'000);
+    }
+    model.begin(step, planned.samples, std::move(taken));
+    model.sleep_for_weights(std::move(weights));
+    or_throw(runner.run(comm, plan.order, model));
+    auto const ran = measured_timeline(comm, schedule, runner.measured()).value();
+    beside.note(plan.makespan, simulate(schedule, times, plan.order).makespan,
+                1'000 * ran.makespan);
+    pipeline_model::finish_step(all, comm, alone, setup.grid, runner.loss(), model);
+  }
+  return all;
+}
+// [disttrain_split]
+
 // An encoder, four layers of Llama-3 8B and a generator on eight GPUs.
 struct small_job : unit_job {
   small_job(transformer_shape const& of_encoder, tokens patches, std::uint64_t memory,
@@ -454,33 +522,51 @@ struct small_job : unit_job {
   }
 };
 
-// Trains a job on its units, with an order of microbatches; whether that is what one rank finds.
-template <class C, order_policy Policy>
-bool train_on_units(C& comm, unit_job const& job, char const* name, Policy const& policy)
+// Trains a job on its units; whether that is what one rank finds. train(comm, steps measured)
+// returns what was trained.
+template <class C, class Train>
+bool train_on_units(C& comm, unit_job const& job, char const* name, Train const& train)
 {
   measured_steps beside;
-  bool const same = is_one_rank(comm, job, job.steps(),
-                                [&](C& own) { return train_units(own, job, policy, beside); });
+  bool const same = is_one_rank(comm, job, job.steps(), [&](C& own) { return train(own, beside); });
   if (to_index(comm.rank()) == 0) { beside.print(name); }
   return same;
 }
 
+// The same with an order of microbatches.
+template <class C, order_policy Policy>
+bool train_in_order(C& comm, unit_job const& job, char const* name, Policy const& policy)
+{
+  return train_on_units(comm, job, name, [&](C& own, measured_steps& beside) {
+    return train_units(own, job, policy, beside);
+  });
+}
+
 // A smaller and a larger encoder on GPUs of little memory, of which each gets units of its own, and
-// trains on them; and the smaller on larger GPUs, measured without tensor ranks.
+// trains on them; the smaller on larger GPUs, measured without tensor ranks; and on units of eight
+// stages, where backwards in two parts are planned too.
 template <class C>
-bool train_three(C& comm)
+bool train_jobs(C& comm)
 {
   small_job const light(known_shape("siglip-so400m"), 729, 10'000'000'000);
   small_job const heavy(known_shape("internvit-6b"), 1024, 10'000'000'000);
   small_job const roomy(known_shape("siglip-so400m"), 729, 40'000'000'000, 1);
-  bool same = are_told_apart(light, heavy, roomy);
-  for (auto const* const job : {&light, &heavy, &roomy}) {
-    if (to_index(comm.rank()) == 0) { std::printf("%s\n", text_of_units(*job).c_str()); }
-    same = train_on_units(comm, *job, "as read", given_order{}) && same;
-    same = train_on_units(comm, *job, "interval filling", interval_filling{}) && same;
-    same = train_on_units(comm, *job, "search", local_search{insertion{}, 10'000}) && same;
+  small_job deep(known_shape("siglip-so400m"), 729, 40'000'000'000, 1);
+  for (std::uint32_t module = 0; auto& own : deep.layout.modules) {
+    own.dp = 1;
+    own.pp = module++ == 1 ? 4 : 2;
   }
-  return same;
+  deep.layout.microbatches = 8;
+  bool same = are_told_apart(light, heavy, roomy);
+  std::array<small_job const*, 4> const jobs{&light, &heavy, &roomy, &deep};
+  for (auto const* const job : jobs) {
+    if (to_index(comm.rank()) == 0) { std::printf("%s\n", text_of_units(*job).c_str()); }
+    same = train_in_order(comm, *job, "as read", given_order{}) && same;
+    same = train_in_order(comm, *job, "interval filling", interval_filling{}) && same;
+    same = train_in_order(comm, *job, "search", local_search{insertion{}, 10'000}) && same;
+  }
+  auto const split = [&](C& own, measured_steps& beside) { return train_split(own, deep, beside); };
+  return train_on_units(comm, deep, "split backwards, planned", split) && same;
 }
 
 struct document {
@@ -540,7 +626,7 @@ int main(int argc, char** argv)
 #ifdef DISTTRAIN_WITH_MPI
   if (argc == 2 && std::string_view(argv[1]) == "mpi") {  // a process for each of eight ranks
     bool is_same = false;
-    on_processes("disttrain", ranks, [&](mpi_communicator& comm) { is_same = train_three(comm); });
+    on_processes("disttrain", ranks, [&](mpi_communicator& comm) { is_same = train_jobs(comm); });
     return is_same ? 0 : 1;
   }
 #endif
@@ -548,7 +634,7 @@ int main(int argc, char** argv)
   try {
     if (!only_units) {
       auto const same =
-          run_ranks(ranks, [](thread_communicator& comm) { return train_three(comm); });
+          run_ranks(ranks, [](thread_communicator& comm) { return train_jobs(comm); });
       if (std::ranges::find(same, false) != same.end()) {
         throw std::runtime_error(
             "gradients are not one rank's, or two profiles get the same units");

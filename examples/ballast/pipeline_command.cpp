@@ -173,8 +173,10 @@ ballast::result<void> plan_tasks(pipeline_run& run, ballast::pipeline_memory con
   return {};
 }
 
-/// Plans what may be shorter than the schedule of a file and keeps no more on any rank.
-ballast::result<void> plan_beside(pipeline_run& run, ballast::pipeline_memory memory)
+/// Plans what may be shorter than the schedule of a file and keeps no more on any rank, with a third
+/// pass on the stages that have one by these times.
+ballast::result<void> plan_beside(pipeline_run& run, ballast::pipeline_times const& times,
+                                  ballast::pipeline_memory memory)
 {
   if (memory.most.empty()) {
     auto const timeline = ballast::simulate(run.schedule, run.written.times, run.plan.order);
@@ -183,7 +185,7 @@ ballast::result<void> plan_beside(pipeline_run& run, ballast::pipeline_memory me
       memory.most.push_back(rank.peak_bytes);
     }
   }
-  auto planned = ballast::plan_schedule(run.schedule.stages(), run.written.times, memory);
+  auto planned = ballast::plan_schedule(split_stages(run.schedule.stages(), times), times, memory);
   if (!planned) { return tl::unexpected(planned.error()); }
   run.beside = std::move(*planned);
   return {};
@@ -237,6 +239,7 @@ outcome<pipeline_run> run_pipeline(pipeline_options const& options)
   if (!chosen) { return tl::unexpected(chosen.error()); }
   auto written = read_times(options);
   if (!written) { return tl::unexpected(written.error()); }
+  ballast::pipeline_times const times = written->times;
   auto schedule = schedule_of(options, chosen->schedule, *written);
   if (!schedule) { return tl::unexpected(schedule.error()); }
   auto const most = read_most_held(options, schedule->stages().ranks());
@@ -254,7 +257,7 @@ outcome<pipeline_run> run_pipeline(pipeline_options const& options)
                                                        run.written.times, chosen->policy);
     run.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (done) { done = ballast::check_memory(run.schedule, run.plan.order, held); }
-    return done && is_own(options.ordering) ? plan_beside(run, held) : done;
+    return done && is_own(options.ordering) ? plan_beside(run, times, held) : done;
   };
   auto const done = while_shown(order, run.written.times);
   if (!done) { return bad_data(fmt::format("{}: {}", options.durations, done.error().message)); }

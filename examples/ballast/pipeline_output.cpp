@@ -185,7 +185,9 @@ std::string table_of(pipeline_run const& run, std::array<shown_order, 2> const& 
   out += row("ordered", plan.makespan, ordered.timeline.idle_share());
   out += fmt::format("{:<10}{:>20}\n", "bound", aligned_text(run, plan.lower_bound));
   out += fmt::format("\nfound in {}{}\norder {}\n", duration_text(run.seconds),
-                     plan.proven_optimal() ? ", and no order is shorter"
+                     plan.proven_optimal() ? run.options.ordering.order == "planned"
+                                                 ? ", and no schedule is shorter"
+                                                 : ", and no order is shorter"
                      : gave_up(run)        ? ", and exact gave up: a shorter order may exist"
                                            : "",
                      fmt::join(numbers_of(plan.order), " "));

@@ -449,7 +449,8 @@ typedef struct ballast_order {
   size_t ranks;
   size_t const* first_task;  /* [ranks + 1], of the schedule that this is the order of */
   ballast_task const* tasks; /* of rank 0, then of rank 1, ..., in their order */
-  char const* cells;         /* the same with its microbatches, as torchtitan loads it */
+  /* The same with its microbatches, as torchtitan loads it; null unless "planned" or from `text`. */
+  char const* cells;
 } ballast_order;
 
 BALLAST_C_API int ballast_set_up_order(ballast_planner* planner,

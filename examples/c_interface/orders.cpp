@@ -24,7 +24,7 @@ std::size_t tasks_of(ballast::stage_graph const& stages, std::size_t microbatche
 {
   std::size_t passes = 0;
   for (std::size_t stage = 0; stage < stages.stages(); ++stage) {
-    passes += stages[ballast::to_id<ballast::stage_id>(stage)].weights ? 3 : 2;
+    passes += stages[ballast::to_id<ballast::stage_id>(stage)].weights ? 3U : 2U;
   }
   return passes * microbatches;
 }
@@ -126,9 +126,10 @@ result<void> set_up_order(ballast_planner& planner, ballast_order_options const&
   auto const most = optional_array(options.most_held, schedule->stages().ranks());
   held.most.assign(most.begin(), most.end());
   bool const has_tasks = options.text != nullptr || options.first_task != nullptr;
+  bool const plans = is_planned(options) && !has_tasks;
   planner.order.emplace(order_job{*std::move(schedule), *policy,
                                   ballast::pipeline_times(options.microbatches, options.stages),
-                                  std::move(held), is_planned(options) && !has_tasks});
+                                  std::move(held), plans, plans || options.text != nullptr});
   return {};
 }
 
@@ -180,6 +181,7 @@ result<void> keep_tasks(order_job& job, ballast::compiled_schedule const& schedu
     }
     job.first_task.push_back(job.tasks.size());
   }
+  if (!job.has_cells) { return {}; }
   auto cells = ballast::schedule_cells(schedule, job.plan.order);
   if (!cells) { return tl::unexpected(cells.error()); }
   job.cells = *std::move(cells);
@@ -233,7 +235,7 @@ result<ballast_order> order_step(ballast_planner& planner, ballast_order_step co
   found.ranks = job.first_task.size() - 1;
   found.first_task = job.first_task.data();
   found.tasks = job.tasks.data();
-  found.cells = job.cells.c_str();
+  found.cells = job.has_cells ? job.cells.c_str() : nullptr;
   return found;
 }
 

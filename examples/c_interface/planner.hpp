@@ -140,6 +140,7 @@ struct order_job {
   ballast::pipeline_times times;
   ballast::pipeline_memory held;
   bool is_planned = false;  ///< `schedule` is then what the planned one is compared with
+  bool has_cells = false;   ///< the schedule is planned or was read
   ballast::order_plan plan = {};
   ballast::workspace memory = {};
   std::vector<std::size_t> first_task = {};  ///< of the last step, as are tasks and cells

@@ -165,24 +165,7 @@ class rank_model {
 
   void backward(ballast::backward_call const& call)
   {
-    auto const part = cut_[to_index(call.stage)];
-    auto const mine = samples_of(call.microbatch);
-    auto const held = held_.find({to_index(call.stage), to_index(call.microbatch)});
-    auto& [blocks, sequences, y] = held->second;
-    values dy = part.module > 0 && part.is_last ? y : values(y.size());
-    if (!call.output_gradients.empty()) {
-      auto const came = call.template output_gradient<double>();
-      for_each_leaving(part, mine, [&](std::size_t at, std::size_t i) { dy[i] += came[at]; });
-    }
-    for (std::size_t layer = part.first + part.count; layer-- > part.first; blocks.pop_back()) {
-      dy = blocks.back().backward(dy, [&, &of = sequences](std::size_t at) -> block::parameters& {
-        return by_sample_.try_emplace({layer, of[at].first}, part_.own()).first->second;
-      });
-    }
-    if (!call.input_gradients.empty()) {
-      into_gradient(part, mine, dy, call.template input_gradient<double>());
-    }
-    held_.erase(held);
+    compute_gradients(call, true);
     sleep(call.microbatch, &ballast::stage_time::backward);
   }
 
@@ -243,6 +226,45 @@ class rank_model {
 
   std::vector<values> gradients;  // of each layer; none where others have it
 
+ protected:
+  /// The gradients of what came into a stage, and where this is the last use of what it keeps, those
+  /// of its weights.
+  void compute_gradients(ballast::backward_call const& call, bool is_last)
+  {
+    auto const part = cut_[to_index(call.stage)];
+    auto const mine = samples_of(call.microbatch);
+    auto const held = held_.find({to_index(call.stage), to_index(call.microbatch)});
+    auto& [blocks, sequences, y] = held->second;
+    values dy = part.module > 0 && part.is_last ? y : values(y.size());
+    if (!call.output_gradients.empty()) {
+      auto const came = call.template output_gradient<double>();
+      for_each_leaving(part, mine, [&](std::size_t at, std::size_t i) { dy[i] += came[at]; });
+    }
+    block::parameters unused(part_.own());
+    for (std::size_t layer = part.first + part.count; layer-- > part.first;) {
+      auto const gradients_of = [&, &of = sequences](std::size_t at) -> block::parameters& {
+        if (!is_last) { return unused; }
+        return by_sample_.try_emplace({layer, of[at].first}, part_.own()).first->second;
+      };
+      dy = blocks[layer - part.first].backward(dy, gradients_of);
+    }
+    if (!call.input_gradients.empty()) {
+      into_gradient(part, mine, dy, call.template input_gradient<double>());
+    }
+    if (is_last) { held_.erase(held); }
+  }
+
+  void sleep(ballast::microbatch_id microbatch,
+             ballast::time_units ballast::stage_time::* pass) const
+  {
+    if (!sleeps_.empty()) { sleep(sleeps_[to_index(microbatch)].*pass); }
+  }
+
+  static void sleep(ballast::time_units nanoseconds)
+  {
+    std::this_thread::sleep_for(std::chrono::nanoseconds(nanoseconds));
+  }
+
  private:
   /// What a stage keeps of a microbatch until its backward.
   struct kept {
@@ -250,13 +272,6 @@ class rank_model {
     std::vector<std::pair<std::size_t, ballast::tokens>> sequences;  // sample and length
     values y;
   };
-
-  void sleep(ballast::microbatch_id microbatch,
-             ballast::time_units ballast::stage_time::* pass) const
-  {
-    if (sleeps_.empty()) { return; }
-    std::this_thread::sleep_for(std::chrono::nanoseconds(sleeps_[to_index(microbatch)].*pass));
-  }
 
   [[nodiscard]] std::vector<std::size_t> samples_of(ballast::microbatch_id microbatch) const
   {
@@ -340,6 +355,34 @@ class rank_model {
   step const* step_ = nullptr;
   ballast::pipeline_plan const* plan_ = nullptr;
   std::vector<ballast::stage_time> sleeps_;
+};
+
+/// The same with backwards in two parts. The second computes all of the backward again, where a
+/// large model would keep what the first has computed.
+template <class Tensor>
+class split_model : public rank_model<Tensor> {
+ public:
+  using rank_model<Tensor>::rank_model;
+
+  /// What the second part of each microbatch is to take, in nanoseconds.
+  void sleep_for_weights(std::vector<ballast::time_units> nanoseconds)
+  {
+    weights_ = std::move(nanoseconds);
+  }
+
+  void backward_inputs(ballast::backward_call const& call)
+  {
+    this->compute_gradients(call, false);
+    this->sleep(call.microbatch, &ballast::stage_time::backward);
+  }
+  void backward_weights(ballast::backward_call const& call)
+  {
+    this->compute_gradients(call, true);
+    this->sleep(weights_[to_index(call.microbatch)]);
+  }
+
+ private:
+  std::vector<ballast::time_units> weights_;
 };
 
 }  // namespace pipeline_model

@@ -3,6 +3,7 @@
 
 #include "../support/test.hpp"
 
+#include <ballast/pipeline/plan_schedule.hpp>
 #include <ballast/pipeline/schedule.hpp>
 #include <ballast/pipeline/schedule_policies.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
@@ -174,6 +175,36 @@ TEST(ScheduleCells, AreReadBack)
   EXPECT_EQ(refused.error().code, error_code::infeasible);
   EXPECT_EQ(refused.error().message,
             "stage 0 feeds 1 stage and not the next one alone; cells are of a chain of stages");
+}
+
+TEST(ScheduleCells, TakeAsLongAsWhatWasPlanned)
+{
+  random_source random(64);
+  for (int trial = 0; trial < 40; ++trial) {
+    std::size_t const ranks = 1 + random.below(4);
+    auto const whole = chain_of_stages(ranks * (1 + random.below(2)), ranks, 2);
+    std::vector<pipeline_stage> stages;
+    for (std::uint32_t stage = 0; stage < whole.stages(); ++stage) {
+      stages.push_back(whole[stage_id{stage}]);
+      stages.back().weights = random.below(3) > 0;
+    }
+    stage_graph const graph(stages, {whole.links().begin(), whole.links().end()});
+    pipeline_times times(1 + random.below(6), stages.size(), [&](auto, auto) {
+      return stage_time{random.between(1, 9), random.between(1, 9)};
+    });
+    for (std::size_t row = 0; row < times.rows.size(); ++row) {
+      times.weights.push_back(stages[row % stages.size()].weights ? random.between(1, 9) : 0);
+    }
+    pipeline_memory const memory{std::vector(times.rows.size(), held_bytes{1, 1}), {}};
+    auto const planned = plan_schedule(graph, times, memory, {.steps = 20'000}).value();
+    auto const cells =
+        schedule_cells(compiled_schedule(graph, planned.schedule), planned.order).value();
+    auto const read = read_schedule(cells, 2).value();
+    EXPECT_EQ(read.schedule.stages(), graph);
+    std::vector<microbatch_id> numbered = planned.order;
+    std::ranges::sort(numbered);
+    EXPECT_EQ(simulate(read.schedule, times, numbered).makespan, planned.makespan);
+  }
 }
 
 TEST(WholeBackwards, TakeAsLongAsBothOfTheirParts)

@@ -401,8 +401,8 @@ namespace detail {
             ", expected a stage, one of F, I, W and B, and a microbatch, such as 0F1; "
             "correct the cell");
       }
-      skipped += *count == 0 ? 1 : 0;
-      overlapped += *count == 2 ? 1 : 0;
+      skipped += *count == 0 ? 1U : 0U;
+      overlapped += *count == 2 ? 1U : 0U;
       for (std::size_t each = 0; each < *count; ++each) {
         if (auto const other = read.add(rank, tasks[each])) {
           return refuse(concat(" and a row above has stage ", to_index(tasks[each].task.stage),
