@@ -14,6 +14,7 @@
 
 #include <cmath>
 #include <memory>
+#include <numeric>
 
 namespace ballast_soak {
 namespace {
@@ -85,6 +86,55 @@ void shard(ballast::random_source& random, ballast::sharding_plan& plan, ballast
   auto const best = ballast_test::best_sharding(step);
   require(best && plan.lower_bound <= *best && *best <= plan.makespan, "bound ", plan.lower_bound,
           ", optimum ", best.value_or(-1), ", makespan ", plan.makespan);
+}
+
+void split(ballast::random_source& random, ballast::row_split& made, ballast::workspace& memory)
+{
+  auto const family = draw_family(random);
+  std::size_t const ranks = 1 + random.below(8);
+  std::vector<ballast::tokens> documents(random.below(20));
+  std::vector<ballast::row_mask> masks(1 + random.below(3));
+  for (auto& rows : documents) {
+    rows = draw_number(random, family);
+    if (family == number_family::wide) { rows %= 2000; }
+  }
+  for (ballast::row_mask& mask : masks) {
+    mask.layers = static_cast<std::uint32_t>(1 + random.below(300));
+    switch (random.below(3)) {
+      case 0: mask.window = 1 + draw_number(random, number_family::extreme) / 2; break;
+      case 1: mask.prefixes = documents; break;
+      default: mask.window = draw_number(random, number_family::tiny); break;
+    }
+  }
+  ballast::tokens const block = random.between(1, 40);
+  auto const uneven = static_cast<std::uint32_t>(random() >> (32 + random.below(32)));
+  auto const done = ballast::split_rows_into(made, memory, documents, ranks, masks, block, uneven);
+  if (!done) {
+    require_sentence(done.error());
+    require(family == number_family::huge || family == number_family::extreme ||
+                says(done.error(), "layer"),
+            "rows are refused: ", done.error().message);
+    return;
+  }
+  for (std::size_t row = 0; row < made.rows.size(); ++row) {
+    auto const place = static_cast<std::size_t>(made.places[row]);
+    require(made.rows[place] == static_cast<ballast::tokens>(row), "row ", row, " is lost");
+  }
+  for (std::size_t mask = 0; mask < masks.size(); ++mask) {
+    auto const& part = made.for_mask[mask];
+    std::int64_t pairs = 0;
+    for (std::size_t document = 0; document < documents.size(); ++document) {
+      for (ballast::tokens row = 0; row < documents[document]; ++row) {
+        ballast::tokens const all = masks[mask].prefixes.empty() ? row + 1 : documents[document];
+        pairs += masks[mask].window == 0 ? all : std::min(all, masks[mask].window);
+      }
+    }
+    require(std::reduce(part.pairs.begin(), part.pairs.end()) == pairs, "pairs are lost");
+    require(part.lower_bound <= part.makespan && part.least_moved <= part.moved &&
+                part.least_moved >= 0,
+            "bounds of ", part.lower_bound, " and ", part.least_moved, " for ", part.makespan,
+            " and ", part.moved);
+  }
 }
 
 constexpr ballast::bag_exchange_work exchanges = {
@@ -186,6 +236,9 @@ void add_groups_and_bags(std::vector<soaked_planner>& planners)
   auto memory = std::make_shared<ballast::workspace>();
   planners.push_back(
       {"hybrid_sharding", [=](ballast::random_source& random) { shard(random, *plan, *memory); }});
+  auto rows = std::make_shared<ballast::row_split>();
+  planners.push_back(
+      {"split_rows", [=](ballast::random_source& random) { split(random, *rows, *memory); }});
   planners.push_back({"choose_bags", choose});
 }
 
