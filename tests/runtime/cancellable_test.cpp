@@ -115,9 +115,9 @@ std::map<std::string, step_planner> const& planners()
        }},
       {"split_rows",
        [](random_source& random) {
-         return [documents = draw_lengths(random, 70)] {
+         return [documents = draw_lengths(random, 40)] {
            std::vector<row_mask> const masks = {{}, {.window = 100}};
-           return why_not(split_rows(documents, 8, masks, 16));
+           return why_not(split_rows(documents, 8, masks));
          };
        }},
       {"order_microbatches",
