@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pack of documents on eight ranks of one context-parallel group: every layer of attention, causal,
-// with a window, or with prompts that all see, takes the same time on all of them. Loss and
-// gradients are those of one rank. `rows_of_documents mpi` does it on eight processes.
+// A pack of documents on eight ranks of one context-parallel group: attention that is causal, has a
+// window, or has prompts that all see, takes the same time on all of them. Loss and gradients are
+// those of one rank. `rows_of_documents mpi` does it on eight processes.
 
 #include "common/block_math.hpp"    // defines: block::{values, linear, linear_gradient}
 #include "common/gradient_sum.hpp"  // defines: block::sum_over_ranks
@@ -63,8 +63,8 @@ void move(C& comm, row_split const& split, std::size_t mask, values& pack, bool 
   }
 }
 
-// y = x + attention(x q, x k, x v). Arrays have a place for each row of the pack, and zeros where it
-// is another rank's; a trainer's have those of split.rows_of(rank).
+// y = x + attention(x q, x k, x v). Arrays have a place for each row of the pack, with zeros where
+// it is another rank's; a trainer's have those of split.rows_of(rank).
 struct layer {
   std::size_t mask;
   values query_weights, kv_weights, x = {}, q = {}, kv = {};

@@ -15,8 +15,8 @@ using ballast::tokens;
 constexpr tokens window = 1024;
 constexpr std::size_t draws = 4;
 
-// Rows of each document; `draws` packs of a file of BALLAST_DATA, 64 documents each in proportion to
-// those that were drawn, or one of a family.
+// Rows of each document; `draws` packs of a file of BALLAST_DATA, 64 documents each in proportion
+// to those that were drawn, or one of a family.
 std::vector<std::vector<tokens>> packs_of(std::string const& name, tokens rows)
 {
   std::vector<std::vector<tokens>> packs;

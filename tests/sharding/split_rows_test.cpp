@@ -380,7 +380,8 @@ TEST(SplitRows, IsEvenForBothMasksOfLongPacks)
       EXPECT_LE(part.makespan * 16, total + total / 199) << part.moved;
       EXPECT_GE(part.moved, part.least_moved);
     }
-    // A document of l rows in heads and tails moves 11.25 l keys here; one giant needs more of them.
+    // A document of l rows in heads and tails moves 11.25 l keys here; one giant needs more of
+    // them.
     tokens const tails = each.rows() * 45 / 4;
     EXPECT_LE(split.for_mask[0].moved, family == 2 ? tails * 55 / 100 : tails * 3 / 10);
   }

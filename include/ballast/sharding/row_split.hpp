@@ -24,10 +24,10 @@ struct row_mask {
 /// behind the last document are padding: they have no work, and nobody needs their keys.
 ///
 /// Shapes      owner[blocks]; rows and places: ranks x rows_of_rank; for_mask: one for each mask.
-/// Ensures     (1) rows[r * rows_of_rank + i] is the row of the pack that rank r has in place i, and
-///                 places is the inverse; a rank's rows are in the order of the pack
-///             (2) for_mask has, for each rank, the pairs of a query and a key that it sees, and the
-///                 rows of keys that its queries see and that it does not have
+/// Ensures     (1) rows[r * rows_of_rank + i] is the row of the pack that rank r has in place i,
+///                 and places is the inverse; a rank's rows are in the order of the pack
+///             (2) for_mask has, for each rank, the pairs of a query and a key that it sees, and
+///                 the rows of keys that its queries see and that it does not have
 ///             (3) a makespan is the most pairs of a rank, and no split into such blocks has fewer
 ///                 than lower_bound
 ///             (4) no split whose makespans are at most these moves fewer than least_moved keys

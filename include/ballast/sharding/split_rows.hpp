@@ -261,9 +261,9 @@ class row_search {
     }
   }
 
-  /// Exchanges equally many blocks at the ends of what ranks have in a row, at random. What makes the
-  /// split worse is taken too, up to a random limit that falls with the steps (annealing), while
-  /// work above what counts as even gets dearer: a mask's mean, from 4 times the rows of a rank on.
+  /// Exchanges equally many blocks at the ends of what ranks have in a row, at random. What makes
+  /// the split worse is taken too, up to a random limit that falls with the steps (annealing),
+  /// while work above what counts as even gets dearer: a mean's from 4 times a rank's rows on.
   void anneal()
   {
     constexpr std::int64_t stages = 12;
@@ -382,8 +382,8 @@ class row_search {
     return static_cast<std::size_t>(std::lower_bound(own.begin(), own.end(), at) - own.begin());
   }
 
-  /// The keys that a rank needs more with `count` blocks from `first` on in place of as many from its
-  /// place `gone` on.
+  /// The keys that a rank needs more with `count` blocks from `first` on in place of as many from
+  /// its place `gone` on.
   [[nodiscard]] std::int64_t keys_by_change(std::size_t rank, std::size_t gone, std::size_t count,
                                             std::size_t first) const
   {
@@ -440,9 +440,9 @@ class row_search {
 };
 
 /// The keys that ranks move at least, where none has more pairs than the makespans say. Of the rank
-/// whose highest row of a document is the j-th of all, that row is at least where j - 1 ranks cannot
-/// have all rows above it, and it needs the keys that this row sees. With a window it needs those
-/// below its first row, which begins another block for each rank.
+/// whose highest row of a document is the j-th of all, that row is at least where j - 1 ranks
+/// cannot have all rows above it, and it needs the keys that this row sees. With a window it needs
+/// those below its first row, which begins another block for each rank.
 inline void bound_moved_keys(row_split& split)
 {
   for (row_split::mask_part& part : split.for_mask) { part.least_moved = 0; }
@@ -528,18 +528,17 @@ inline void bound_moved_keys(row_split& split)
 /// Ensures     (1) those of row_split
 ///             (2) a rank counts as even with so many thousandths more pairs than the mean, or with
 ///                 the lower bound. Where there are at most 20,000 splits, none has less work above
-///                 that, of the mask where it is most by the mean; and none that has as little moves
-///                 fewer keys, by layers. Where there are more, blocks in a row and heads and tails
-///                 of the pack are not better in this
-///             (3) the split depends on nothing but the arguments: integers, ties by index, no clock
-///             (4) with a split and a workspace that have seen a pack as large, nothing is allocated
+///                 that, of the mask where it is most by the mean; and none that has as little
+///                 moves fewer keys, by layers. Where there are more, blocks in a row and heads and
+///                 tails of the pack are not better in this
+///             (3) the split depends on nothing but the arguments: integers, and no clock
+///             (4) with a split and a workspace that have seen as large a pack, nothing is allocated
 /// Errors      out_of_range: there is no rank, no row in a block, or too many of them; document
 ///             `position` is negative or brings the pack above 2^30 rows; there is no mask, or mask
 ///             `position` is none. The split is then unspecified.
 /// Complexity  O(rows + blocks log n) for each mask, and a search of 112 steps for each block, of
 ///             24,000 at least and 3 million at most.
-/// Source      documents on ranks for even attention: Y. Wang et al., "WLB-LLM", OSDI 2025; heads
-///             and tails are the rule of Megatron-LM. The search is ours.
+/// Source      heads and tails are the rule of Megatron-LM; the search and the bounds are ours.
 [[nodiscard]] inline result<void> split_rows_into(
     row_split& split, workspace& memory, std::span<tokens const> documents, std::size_t ranks,
     std::span<row_mask const> masks, tokens block = 128, std::uint32_t uneven_permille = 5)
