@@ -532,7 +532,7 @@ inline void bound_moved_keys(row_split& split)
 ///                 moves fewer keys, by layers. Where there are more, blocks in a row and heads and
 ///                 tails of the pack are not better in this
 ///             (3) the split depends on nothing but the arguments: integers, and no clock
-///             (4) with a split and a workspace that have seen as large a pack, nothing is allocated
+///             (4) with a split and a workspace that have seen as large a pack, no allocation
 /// Errors      out_of_range: there is no rank, no row in a block, or too many of them; document
 ///             `position` is negative or brings the pack above 2^30 rows; there is no mask, or mask
 ///             `position` is none. The split is then unspecified.
