@@ -2,7 +2,7 @@
 // 5,000 prompts on 16 engines that generate rollouts, by lengths that are predicted with an error
 // of 0.5 in their log. Half of the predicted work is dealt at once, the longest prompts first; the
 // rest is held back, and half of it is dealt whenever an engine is about to run dry, on top of what
-// engines still have. `rollouts servegen_reason_sampled.csv` takes real lengths; else it draws some.
+// engines still have. `rollouts servegen_reason_sampled.csv` takes real lengths, or draws some.
 
 #include <ballast/core.hpp>
 #include <ballast/partition.hpp>
