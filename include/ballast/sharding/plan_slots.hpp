@@ -132,16 +132,12 @@ inline void choose_slot_kinds(slot_problem& problem, std::size_t sample)
     return fail(error_code::out_of_range, 0, "slots of ", counted(nodes.gpus(), "GPU"), " and ",
                 counted(samples, "sample"), ": the most are 16777216 and 4294967294");
   }
-  if (rules.multiple_of == 0 || rules.most_samples == 0 || rules.most_per_gpu < 1 ||
-      rules.largest == 0 || rules.number == std::size_t{0}) {
-    return fail(
-        error_code::out_of_range, 0,
-        "number, multiple_of, largest, most_samples and most_per_gpu of slots are at least 1; "
-        "correct them");
-  }
-  if (rules.number.value_or(1) > std::size_t{1} << 24 || rules.multiple_of > std::size_t{1} << 24) {
+  std::size_t const number = rules.number.value_or(1);
+  if (rules.most_samples == 0 || rules.most_per_gpu < 1 || rules.largest == 0 || number == 0 ||
+      rules.multiple_of == 0 || std::max(number, rules.multiple_of) > most_gpus) {
     return fail(error_code::out_of_range, 0,
-                "there are at most 16777216 slots; give a smaller number");
+                "most_samples, most_per_gpu and largest of slots are at least 1, number and "
+                "multiple_of from 1 to 16777216; correct them");
   }
   if (rules.number && *rules.number % rules.multiple_of != 0) {
     return fail(error_code::infeasible, 0, *rules.number, " slots are no multiple of ",
@@ -365,7 +361,7 @@ inline void describe_slots(slots_plan& plan, slot_problem const& problem, slot_t
   plan.fewest_slots = detail::fewest_slots(problem);
   detail::slot_search search(problem, plan.lower_bound, scratch);
   detail::work_budget budget(rules.work);
-  std::size_t const found = lengths.empty() ? 0 : search.run(plan.fewest_slots, budget, scratch);
+  std::size_t const found = lengths.empty() ? 0 : search.run(plan.fewest_slots, budget);
   if (detail::cancel_scope::is_cancelled()) { return detail::cancelled(); }
   if (found == 0 && !lengths.empty()) {
     return fail(error_code::infeasible, 0, "no plan of ",

@@ -349,112 +349,9 @@ class slot_fill {
   int finer_ = 0;
 };
 
-/// Tries all tilings of a few samples on one node: each, longest first, on every group that there is
-/// and on a new one of every size in every slot, and leaves out what cannot end below the best plan.
-class slot_enumeration {
- public:
-  slot_enumeration(slot_problem const& problem, std::size_t most_slots, workspace::frame& scratch)
-      : problem_(problem),
-        now_(problem.samples(), scratch),
-        free_(scratch.take<std::uint32_t>(problem.samples())),
-        ahead_(scratch.take<cost_units>(problem.samples() + 1)),
-        slots_(std::min(most_slots, problem.samples()))
-  {
-    std::fill(free_.begin(), free_.end(), static_cast<std::uint32_t>(problem.ranks));
-    ahead_[problem.samples()] = 0;
-    for (std::size_t sample = problem.samples(); sample > 0; --sample) {
-      ahead_[sample - 1] = saturating_sum(ahead_[sample], problem.areas[sample - 1]);
-    }
-  }
-
-  [[nodiscard]] static bool takes(slot_problem const& problem) noexcept
-  {
-    return problem.samples() <= most_samples && problem.ranks <= 64 && problem.nodes.size() == 1 &&
-           !problem.rules.aligned;
-  }
-
-  /// Calls `keep` with each plan that is shorter than `most`, which it makes the new `most`.
-  template <class Keep>
-  void run(cost_units most, cost_units bound, work_budget& budget, Keep const& keep)
-  {
-    most_ = most;
-    bound_ = bound;
-    visit(0, 0, budget, keep);
-  }
-
- private:
-  template <class Keep>
-  void visit(std::uint32_t sample, std::uint32_t used, work_budget& budget, Keep const& keep)
-  {
-    budget.spend(1 + now_.size);
-    if (budget.spent() || most_ <= bound_ || least_end(sample) >= most_) { return; }
-    if (sample == problem_.samples()) {
-      most_ = least_end(sample);
-      keep(now_, most_);
-      return;
-    }
-    for (std::uint32_t tile = 0; tile < now_.size; ++tile) {
-      slot_tile const before = now_.all[tile];
-      if (before.samples >= problem_.rules.most_samples || !may_hold(sample, before.kind) ||
-          before.held > problem_.kinds[before.kind].cap - problem_.share(sample, before.kind)) {
-        continue;
-      }
-      now_.put(problem_, sample, tile);
-      visit(sample + 1, used, budget, keep);
-      now_.all[tile] = before;
-    }
-    for (std::uint32_t slot = 0; slot < std::min<std::size_t>(used + 1, slots_); ++slot) {
-      for (std::uint32_t kind = 0; kind < problem_.kinds.size(); ++kind) {
-        std::uint32_t const gpus = problem_.gpus(kind);
-        if (gpus > free_[slot]) { break; }
-        if (!may_hold(sample, kind)) { continue; }
-        auto const first = static_cast<std::uint32_t>(problem_.ranks) - free_[slot];
-        free_[slot] -= gpus;
-        now_.all[now_.size++] = {slot, first, kind};
-        now_.put(problem_, sample, static_cast<std::uint32_t>(now_.size - 1));
-        visit(sample + 1, std::max(used, slot + 1), budget, keep);
-        --now_.size;
-        free_[slot] += gpus;
-      }
-    }
-  }
-
-  [[nodiscard]] bool may_hold(std::uint32_t sample, std::uint32_t kind) const
-  {
-    auto const choices = problem_.choices_of(sample);
-    bool const is_soft = choices.size() == 1 && choices.front() == kind;
-    bool const fits = problem_.lengths[sample] <= problem_.kinds[kind].cap * problem_.gpus(kind);
-    return !problem_.is_too_short(sample, kind) && (fits || is_soft);
-  }
-
-  /// What no plan ends below that has these tiles and the samples from one on.
-  [[nodiscard]] cost_units least_end(std::uint32_t sample) const
-  {
-    std::array<cost_units, most_samples> longest{};
-    cost_units area = ahead_[sample];
-    for (std::size_t tile = 0; tile < now_.size; ++tile) {
-      slot_tile const& each = now_.all[tile];
-      longest[each.slot] = std::max(longest[each.slot], now_.time(problem_, tile));
-      area = saturating_sum(area, problem_.area(each.load, each.kind));
-    }
-    auto const sum = std::accumulate(longest.begin(), longest.end(), cost_units{0}, saturating_sum);
-    return std::max(sum, area / static_cast<cost_units>(problem_.ranks));
-  }
-
-  static constexpr std::size_t most_samples = 10;
-
-  slot_problem const& problem_;
-  slot_tiling now_;
-  std::span<std::uint32_t> free_;  ///< ranks of each slot
-  std::span<cost_units> ahead_;    ///< least GPU time of the samples from each on
-  std::size_t slots_;
-  cost_units most_ = 0;
-  cost_units bound_ = 0;
-};
-
 /// Searches for the plan: for several numbers of slots it fills slot after slot, the longest samples
 /// first, each with its share of the tokens that are left, and the last with all that is left; its
-/// length is found by bisection.
+/// length is found by bisection. Of few samples on one node all tilings are tried.
 class slot_search {
  public:
   slot_search(slot_problem const& problem, cost_units bound, workspace::frame& scratch)
@@ -470,16 +367,18 @@ class slot_search {
   [[nodiscard]] slot_tiling& best() noexcept { return best_; }
 
   /// Returns the slots that the plan uses; 0 where none was found.
-  [[nodiscard]] std::size_t run(std::size_t fewest, work_budget& budget, workspace::frame& scratch)
+  [[nodiscard]] std::size_t run(std::size_t fewest, work_budget& budget)
   {
     slot_groups const& rules = problem_.rules;
-    std::size_t const step = rules.multiple_of;
-    std::size_t slots = rules.number.value_or((fewest + step - 1) / step * step);
+    // Of a number that is given some may stay empty.
+    std::size_t const step = rules.number ? 1 : rules.multiple_of;
+    std::size_t const most = rules.number.value_or(problem_.samples() + step);
+    std::size_t slots = std::min(most, (fewest + step - 1) / step * step);
     auto const is_done = [&] { return has_plan() && (makespan_ == bound_ || budget.spent()); };
     for (std::size_t tries = 0; tries < wanted || !has_plan(); ++tries) {
       attempt(slots, 1000, budget);
-      if (rules.number || slots > problem_.samples() || is_done()) { break; }
-      slots += tries >= 8 ? slots / step / 2 * step + step : step;
+      if (slots == most || is_done()) { break; }
+      slots = std::min(most, slots + (tries < 8 ? step : slots / step / 2 * step + step));
     }
     // The more samples a group packs, the fuller it is, and the more they exchange.
     for (int const finer : {0, 1, 2, 3, 4, 5, 62}) {
@@ -488,25 +387,81 @@ class slot_search {
         if (has_plan() && !is_done()) { attempt(planned_, share, budget); }
       }
     }
-    if (slot_enumeration::takes(problem_) && !is_done()) {
-      try_all(rules.number.value_or(problem_.samples()), budget, scratch);
+    if (problem_.samples() <= few && problem_.ranks <= 64 && problem_.nodes.size() == 1 &&
+        !rules.aligned) {
+      now_.size = 0;
+      free_.fill(static_cast<std::uint32_t>(problem_.ranks));
+      for (std::size_t sample = problem_.samples(); sample > 0; --sample) {
+        ahead_[sample - 1] = ahead_[sample] + problem_.areas[sample - 1];
+      }
+      try_all(0, 0, rules.number.value_or(few), budget);
     }
     return slots_;
   }
 
  private:
-  /// Tries all plans of a step of few samples.
-  void try_all(std::size_t most_slots, work_budget& budget, workspace::frame& scratch)
+  static constexpr std::size_t few = 10;  ///< samples
+
+  /// Tries all tilings from a sample on: each, longest first, on every group that there is and on a
+  /// new one of every size in every slot, and leaves out what cannot end below the best plan.
+  void try_all(std::uint32_t sample, std::uint32_t used, std::size_t most_slots,
+               work_budget& budget)
   {
-    slot_enumeration all(problem_, most_slots, scratch);
-    all.run(makespan_, bound_, budget, [&](slot_tiling const& found, cost_units makespan) {
-      best_.copy_from(found);
-      makespan_ = makespan;
-      slots_ = 1;
-      for (slot_tile const& tile : best_.all.first(best_.size)) {
-        slots_ = std::max<std::size_t>(slots_, tile.slot + 1);
+    budget.spend(1 + now_.size);
+    cost_units const end = least_end(sample);
+    if (budget.spent() || makespan_ <= bound_ || end >= makespan_) { return; }
+    if (sample == problem_.samples()) {
+      makespan_ = end;
+      slots_ = used;
+      best_.copy_from(now_);
+      return;
+    }
+    for (std::uint32_t tile = 0; tile < now_.size; ++tile) {
+      slot_tile const before = now_.all[tile];
+      if (before.samples >= problem_.rules.most_samples || !may_hold(sample, before.kind) ||
+          before.held > problem_.kinds[before.kind].cap - problem_.share(sample, before.kind)) {
+        continue;
       }
-    });
+      now_.put(problem_, sample, tile);
+      try_all(sample + 1, used, most_slots, budget);
+      now_.all[tile] = before;
+    }
+    for (std::uint32_t slot = 0; slot < std::min<std::size_t>(used + 1, most_slots); ++slot) {
+      for (std::uint32_t kind = 0; kind < problem_.kinds.size(); ++kind) {
+        std::uint32_t const gpus = problem_.gpus(kind);
+        if (gpus > free_[slot]) { break; }
+        if (!may_hold(sample, kind)) { continue; }
+        auto const first = static_cast<std::uint32_t>(problem_.ranks) - free_[slot];
+        free_[slot] -= gpus;
+        now_.all[now_.size++] = {slot, first, kind};
+        now_.put(problem_, sample, static_cast<std::uint32_t>(now_.size - 1));
+        try_all(sample + 1, std::max(used, slot + 1), most_slots, budget);
+        --now_.size;
+        free_[slot] += gpus;
+      }
+    }
+  }
+
+  [[nodiscard]] bool may_hold(std::uint32_t sample, std::uint32_t kind) const
+  {
+    auto const choices = problem_.choices_of(sample);
+    bool const is_soft = choices.size() == 1 && choices.front() == kind;
+    bool const fits = problem_.lengths[sample] <= problem_.kinds[kind].cap * problem_.gpus(kind);
+    return !problem_.is_too_short(sample, kind) && (fits || is_soft);
+  }
+
+  /// What no plan ends below that has the tiles of now and the samples from one on.
+  [[nodiscard]] cost_units least_end(std::uint32_t sample) const
+  {
+    std::array<cost_units, few> longest{};
+    cost_units area = ahead_[sample];
+    for (std::size_t tile = 0; tile < now_.size; ++tile) {
+      slot_tile const& each = now_.all[tile];
+      longest[each.slot] = std::max(longest[each.slot], now_.time(problem_, tile));
+      area = saturating_sum(area, problem_.area(each.load, each.kind));
+    }
+    auto const sum = std::accumulate(longest.begin(), longest.end(), cost_units{0}, saturating_sum);
+    return std::max(sum, area / static_cast<cost_units>(problem_.ranks));
   }
 
   [[nodiscard]] bool has_plan() const noexcept { return slots_ > 0; }
@@ -608,6 +563,8 @@ class slot_search {
   std::size_t slots_ = 0;
   std::size_t planned_ = 0;  ///< slots that the best plan was made for
   cost_units makespan_ = no_cost;
+  std::array<std::uint32_t, few> free_{};    ///< ranks of each slot
+  std::array<cost_units, few + 1> ahead_{};  ///< least GPU time of the samples from each on
 };
 
 }  // namespace ballast::inline v0::detail
