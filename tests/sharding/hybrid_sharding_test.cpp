@@ -285,6 +285,14 @@ TEST(HybridSharding, PlansAStepOnNodesOfDifferentSizes)
   EXPECT_LE(*std::ranges::max_element(plan.tokens_of), 16'384);
 }
 
+TEST(HybridSharding, IsNotLimitedByHeadsWhereRowsAreSplit)
+{
+  device_groups const groups(node_sizes::equal(1, 8), 8);
+  sharding_cost const cost{.work = {.linear = 1, .quadratic = 1}, .by_rows = true};
+  auto const plan = hybrid_sharding(std::vector<tokens>{800}, groups, cost).value();
+  EXPECT_EQ(plan.makespan, (800 + 800 * 800) / 8);
+}
+
 TEST(HybridSharding, SplitsFewSequencesOverAllGpus)
 {
   // Two sequences on eight GPUs, whose parts are exactly even: no plan on one GPU each is close.

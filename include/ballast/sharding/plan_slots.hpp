@@ -328,6 +328,7 @@ inline void describe_slots(slots_plan& plan, slot_problem const& problem, slot_t
 /// smaller ones.
 ///
 /// Shapes      lengths[n], n < 2^32 - 1.
+/// Expects     what cost.at() expects.
 /// In, out     plan is overwritten, and keeps its memory for the next step.
 /// Ensures     (1) those of slots_plan
 ///             (2) no rank holds more than most_per_gpu tokens of a slot, but in groups above_cap

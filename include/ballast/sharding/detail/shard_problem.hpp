@@ -192,7 +192,9 @@ inline void sort_by_length(shard_problem& problem, workspace::frame& scratch)
     problem.parent[group] =
         own + 1 == chain.end() ? no_shard_group : static_cast<std::uint32_t>(to_index(own[1]));
   }
-  find_shard_classes(problem, groups, cost.heads, scratch);
+  find_shard_classes(problem, groups,
+                     cost.by_rows ? std::numeric_limits<std::uint32_t>::max() : cost.heads,
+                     scratch);
   find_shard_levels(problem, scratch);
   find_shard_times(problem, cost, scratch);
   sort_by_length(problem, scratch);
