@@ -190,12 +190,11 @@ class step_cells {
 /// or drains had better be small.
 ///
 /// One change after the other is tried in the group that ends last: a sample goes to another
-/// position, or to another replica, or two samples change places, within the group or with another
-/// one; or two positions of the group change their microbatches. The groups concerned are simulated.
-/// The change stays if
-/// they end no later than the last group did before, or later by no more than a limit: at first what
-/// a sample takes on a stage on average, at last 0 (threshold accepting). The shortest step that was
-/// met is what is left.
+/// position or, where samples are few, to another replica, or two samples change places, within the
+/// group or with another one; or two positions of the group change their microbatches. The groups
+/// concerned are simulated. The change stays if they end no later than the last group did before,
+/// or later by no more than a limit: at first what a sample takes on a stage on average, at last 0
+/// (threshold accepting). The shortest step that was met is what is left.
 ///
 /// Shapes      sizes[samples x D] and times[samples], those of the step.
 /// In, out     owner, times and makespan of the step, which are filled in.
@@ -250,6 +249,9 @@ class step_shortener {
   }
 
  private:
+  /// Up to so many, another replica than the least loaded one is tried; more samples even out.
+  static constexpr std::size_t few_samples = 16;
+
   [[nodiscard]] std::size_t positions() const { return as_given_.size(); }
 
   [[nodiscard]] time_units time_of_all() const
@@ -302,7 +304,7 @@ class step_shortener {
   {
     sample_id const sample = samples_[from];
     std::size_t const left = cells_.cell_of(sample);
-    if (left == cell && !cells_.has_replicas()) { return; }
+    if (left == cell && (samples_.size() > few_samples || !cells_.has_replicas())) { return; }
     auto const before = cells_.places_of(sample);
     cells_.move(sample,
                 left == cell ? cells_.elsewhere(before, random) : cells_.least_loaded(cell));
