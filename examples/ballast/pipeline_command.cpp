@@ -96,6 +96,7 @@ outcome<std::vector<std::uint64_t>> read_most_held(pipeline_options const& optio
                                                    std::size_t ranks)
 {
   std::vector<std::uint64_t> most;
+  most.reserve(options.most_held.size());
   for (std::string const& text : options.most_held) {
     std::uint64_t number = 0;
     char const* const end = text.data() + text.size();
@@ -117,6 +118,7 @@ ballast::stage_graph split_stages(ballast::stage_graph const& whole,
                                   ballast::pipeline_times const& times)
 {
   std::vector<ballast::pipeline_stage> stages;
+  stages.reserve(whole.stages());
   for (std::size_t stage = 0; stage < whole.stages(); ++stage) {
     stages.push_back(whole[ballast::to_id<ballast::stage_id>(stage)]);
   }

@@ -95,6 +95,7 @@ result<ballast::compiled_schedule> schedule_of(ballast_order_options const& opti
   }
   auto const whole = ballast::chain_of_stages(options.stages, ranks, options.transfer);
   std::vector<ballast::pipeline_stage> split;
+  split.reserve(options.stages);
   for (std::size_t stage = 0; stage < options.stages; ++stage) {
     split.push_back(whole[ballast::to_id<ballast::stage_id>(stage)]);
     split.back().weights = options.split != nullptr && options.split[stage] != 0;

@@ -250,6 +250,7 @@ class read_tasks {
     pipeline_schedule schedule{microbatches_, {}};
     for (auto const& tasks : ranks_) {
       auto& written = schedule.ranks.emplace_back();
+      written.reserve(tasks.size());
       for (auto const& [task, is_whole, is_inputs] : tasks) {
         written.push_back(task);
         if (is_whole && stages_[to_index(task.stage)].weights) {
