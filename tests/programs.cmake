@@ -26,6 +26,8 @@ foreach(name IN ITEMS all_five knapformer orchmllm disttrain flexrl rows_of_docu
   example_test(${name} ${name} "")
 endforeach()
 example_test(dflop_steps dflop "")  # likewise
+example_test(slots_of_groups slots_of_groups
+  "groups of 5 3.*groups of 4 4.*losses and gradients of one rank")
 example_test(rollouts rollouts "in waves 1.000")
 if(IS_DIRECTORY ${data})
   set(images ${data}/coco_val2017_images.csv)
@@ -81,7 +83,7 @@ if(TARGET example_orchmllm AND MPI_CXX_FOUND AND MPIEXEC_EXECUTABLE)
   set_tests_properties(example_orchmllm_mpi PROPERTIES
     PROCESSORS 2 TIMEOUT 240 ENVIRONMENT "${mpi_environment}")
 endif()
-foreach(name IN ITEMS all_five disttrain dflop flexrl slots_of_groups)  # compare with one rank by itself
+foreach(name IN ITEMS all_five disttrain dflop flexrl slots_of_groups rows_of_documents)  # with one rank
   if(TARGET example_${name} AND MPI_CXX_FOUND AND MPIEXEC_EXECUTABLE)
     add_test(NAME example_${name}_mpi
       COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} 8 $<TARGET_FILE:example_${name}> mpi)
