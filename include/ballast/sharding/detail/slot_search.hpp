@@ -230,6 +230,12 @@ class slot_fill {
     return found;
   }
 
+  /// The first group of a kind with so much left over.
+  [[nodiscard]] std::uint32_t& head(std::size_t kind, std::uint32_t left)
+  {
+    return heads_[kind * levels + left];
+  }
+
   [[nodiscard]] cost_units room(std::size_t kind) const
   {
     return limit_ - problem_.kinds[kind].cost.latency;
@@ -256,7 +262,7 @@ class slot_fill {
     std::uint64_t left = filled_[kind] & ~std::uint64_t{0} << level(kind, time, share);
     for (; left != 0; left &= left - 1) {
       auto const at = static_cast<std::uint32_t>(std::countr_zero(left));
-      std::uint32_t* link = &heads_[kind * levels + at];
+      std::uint32_t* link = &head(kind, at);
       for (int tries = 4; *link != none && tries > 0; link = &next_[*link], --tries) {
         std::uint32_t const tile = *link;
         slot_tile const& there = tiling.all[tile];
@@ -264,7 +270,7 @@ class slot_fill {
           continue;
         }
         *link = next_[tile];
-        if (heads_[kind * levels + at] == none) { filled_[kind] &= ~(std::uint64_t{1} << at); }
+        if (head(kind, at) == none) { filled_[kind] &= ~(std::uint64_t{1} << at); }
         put(tiling, sample, tile);
         return true;
       }
@@ -313,7 +319,7 @@ class slot_fill {
       *place = kind;
       ++open_count_;
       filled_[kind] = 0;
-      std::fill_n(heads_.begin() + kind * levels, levels, none);
+      std::fill_n(&head(kind, 0), levels, none);
     }
     auto const tile = static_cast<std::uint32_t>(tiling.size++);
     tiling.all[tile] = {slot, *first, kind};
@@ -328,9 +334,7 @@ class slot_fill {
     slot_tile const& of = tiling.all[tile];
     if (of.samples >= problem_.rules.most_samples) { return; }
     std::uint32_t const left = levels - 1 - level(of.kind, of.load, of.held);
-    std::uint32_t& head = heads_[of.kind * levels + left];
-    next_[tile] = head;
-    head = tile;
+    next_[tile] = std::exchange(head(of.kind, left), tile);
     filled_[of.kind] |= std::uint64_t{1} << left;
   }
 
