@@ -22,6 +22,7 @@
 #include <ballast/partition/partition.hpp>
 #include <ballast/partition/refine.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
+#include <ballast/pipeline/plan_schedule.hpp>
 #include <ballast/pipeline/schedule_policies.hpp>
 #include <ballast/route/node_placement.hpp>
 #include <ballast/route/placement.hpp>
@@ -274,6 +275,34 @@ void add_orders()
   }
 }
 
+growth_answer plan_passes(std::vector<tokens> const& lengths, std::size_t ranks)
+{
+  ballast::pipeline_times times(lengths.size(), ranks);
+  ballast::pipeline_memory memory{{}, std::vector<std::uint64_t>(ranks)};
+  for (std::size_t task = 0; task < times.rows.size(); ++task) {
+    tokens const length = lengths[task / ranks];
+    times.rows[task] = {length, length};
+    times.weights.push_back(length);
+    auto const held = static_cast<std::uint64_t>(length);
+    memory.held.push_back({held, held});
+    if (task < lengths.size()) { memory.most[0] += static_cast<std::uint64_t>(lengths[task]); }
+  }
+  // As many microbatches of the mean length as there are ranks, or the longest one.
+  auto const longest = static_cast<std::uint64_t>(*std::ranges::max_element(lengths));
+  memory.most.assign(ranks, std::max(longest, memory.most[0] * ranks / lengths.size()));
+  std::vector<ballast::pipeline_stage> stages(ranks);
+  std::vector<ballast::stage_link> links;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    stages[rank].rank = ballast::to_id<ballast::pipeline_rank>(rank);
+    stages[rank].weights = true;
+    if (rank == 0) { continue; }
+    links.push_back(
+        {ballast::to_id<ballast::stage_id>(rank - 1), ballast::to_id<ballast::stage_id>(rank)});
+  }
+  return told(
+      ballast::plan_schedule(ballast::stage_graph::make(stages, links).value(), times, memory));
+}
+
 growth_answer shard(std::vector<tokens> const& lengths, std::size_t gpus)
 {
   auto const machines = ballast::cluster_of(gpus).value();
@@ -363,7 +392,7 @@ bool const added_growth = [] {
   add_growth("packing/counts", {65'536, 1},
              [](auto const& lengths, std::size_t) { return pack_by_counts(lengths); });
   add_growth("hybrid_sharding", many, shard);
-  add_growth("split_rows", {4096, 64}, split_pack);
+  add_growth("schedule/planned", {4096, 64}, plan_passes);
   add_orders();
   add_growth("place_by_node", many, place_nodes);
   add_growth("choose_bags", many, choose_mix);

@@ -229,7 +229,7 @@ bool const added = [] {
   for (auto const& [family, name] : ballast_test::named_families) {
     benchmark::RegisterBenchmark(
         ("schedule/planned/" + std::string(name)).c_str(),
-        [family = family](benchmark::State& state) { plan(state, family); })
+        [own = family](benchmark::State& state) { plan(state, own); })
         ->ArgNames({"microbatches", "ranks"})
         ->Args({8, 8})
         ->Args({16, 8})
@@ -239,7 +239,7 @@ bool const added = [] {
   }
   for (auto const& [of, name] : named_lengths) {
     benchmark::RegisterBenchmark(("schedule/lengths/" + std::string(name)).c_str(),
-                                 [of = of](benchmark::State& state) { plan_lengths(state, of); })
+                                 [own = of](benchmark::State& state) { plan_lengths(state, own); })
         ->Iterations(1)
         ->Unit(benchmark::kMillisecond);
   }

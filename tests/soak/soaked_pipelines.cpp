@@ -69,6 +69,70 @@ void add_order(std::vector<soaked_planner>& planners, std::string const& name, b
        }});
 }
 
+// The same stages, of which some have their backwards in two parts.
+ballast::stage_graph with_weights(ballast::random_source& random, ballast::stage_graph const& of)
+{
+  std::vector<ballast::pipeline_stage> stages;
+  for (std::size_t stage = 0; stage < of.stages(); ++stage) {
+    stages.push_back(of[ballast::to_id<ballast::stage_id>(stage)]);
+    bool const computes = stages.back().part != ballast::model_part::transfer;
+    stages.back().weights = stages.back().backward && computes && random.below(3) > 0;
+  }
+  std::vector<ballast::stage_link> const links(of.links().begin(), of.links().end());
+  return ballast::stage_graph::make(std::move(stages), links).value();
+}
+
+// Three passes within bytes, as a plan and beside every rule that fits.
+void plan_passes(ballast::random_source& random)
+{
+  auto const drawn = ballast_test::random_pipeline(random);
+  auto const stages = with_weights(random, drawn.stages);
+  number_family const family = draw_family(random);
+  auto times = ballast_test::random_times(random, drawn.schedule.microbatches, stages.stages(),
+                                          longest_of(family));
+  ballast::pipeline_memory memory;
+  bool const moderate = family != number_family::extreme;
+  for (std::size_t row = 0; row < times.rows.size(); ++row) {
+    bool const split = stages[ballast::to_id<ballast::stage_id>(row % stages.stages())].weights;
+    times.weights.push_back(split ? random.between(0, longest_of(family)) : 0);
+    auto const held = static_cast<std::uint64_t>(moderate ? random.between(0, 1000)
+                                                          : draw_number(random, family));
+    memory.held.push_back({held, held - held / (1 + random.below(3)) / 2});
+  }
+  for (std::size_t rank = 0; random.below(8) > 0 && rank < stages.ranks(); ++rank) {
+    memory.most.resize(stages.ranks(), ~std::uint64_t{0});
+    memory.most[rank] = static_cast<std::uint64_t>(moderate ? random.between(0, 20'000)
+                                                            : draw_number(random, family));
+  }
+  auto const plan = ballast::plan_schedule(stages, times, memory, {20'000, random.below(100)});
+  if (!plan) { return require_sentence(plan.error()); }
+  auto const compiled = ballast::compiled_schedule::make(stages, plan->schedule);
+  require(compiled.has_value(), "a plan is no schedule");
+  require(ballast::check_memory(*compiled, plan->order, memory).has_value(), "a rank is too full");
+  require(ballast::simulate(*compiled, times, plan->order).makespan == plan->makespan &&
+              plan->lower_bound <= plan->makespan,
+          "makespan ", plan->makespan, ", bound ", plan->lower_bound);
+  std::vector<ballast::microbatch_id> order;
+  for (std::size_t at = 0; at < times.microbatches(); ++at) {
+    order.push_back(ballast::to_id<ballast::microbatch_id>(at));
+  }
+  auto const beside = [&](auto const& rule) {
+    auto const other = ballast::compiled_schedule::make(stages, rule, order.size());
+    if (!other || !ballast::check_memory(*other, order, memory)) { return; }
+    auto const makespan = ballast::simulate(*other, times, order).makespan;
+    require(plan->makespan <= makespan, "makespan ", plan->makespan, ", of a rule ", makespan);
+  };
+  beside(ballast::one_forward_one_backward{});
+  beside(ballast::zero_bubble{});
+  beside(ballast::zero_bubble{true});
+  // GPipe is no start of a plan, but a schedule that its bound must not exceed.
+  auto const gpipe =
+      ballast::compiled_schedule::make(stages, ballast::gpipe{}, order.size()).value();
+  if (!ballast::check_memory(gpipe, order, memory)) { return; }
+  require(plan->lower_bound <= ballast::simulate(gpipe, times, order).makespan, "bound ",
+          plan->lower_bound, " above GPipe");
+}
+
 // Forward and backward of a sample in both modules, made of its sizes and a factor.
 struct scaled_times {
   std::int64_t factor = 1;
@@ -193,6 +257,7 @@ void add_pipelines(std::vector<soaked_planner>& planners)
   }
   add_order(planners, "exact:nodes=20", false);
   add_order(planners, "exact:nodes=1000", true);
+  planners.push_back({"schedule/planned", plan_passes});
   planners.push_back({"microbatch_scheduler", schedule_step});
   planners.push_back({"long_rounds", train_in_window<ballast::long_rounds>});
   planners.push_back({"even_rounds", train_in_window<ballast::even_rounds>});

@@ -134,8 +134,8 @@ struct budget {
 std::map<std::string, budget> const budgets = {
     {"core", {2003, 39}},     {"text", {977, 9}},       {"workload", {718, 19}},
     {"cost", {3564, 46}},     {"topology", {1245, 19}}, {"partition", {19658, 60}},
-    {"sharding", {3366, 14}}, {"pipeline", {6750, 52}}, {"parallelism", {9919, 50}},
-    {"comm", {3185, 30}},     {"gpu", {3029, 18}},      {"route", {4816, 50}},
+    {"sharding", {2235, 10}}, {"pipeline", {7064, 54}}, {"parallelism", {9919, 50}},
+    {"comm", {3185, 30}},     {"gpu", {3029, 18}},      {"route", {4752, 50}},
     {"cuda", {3530, 31}},     {"runtime", {10821, 67}}, {"report", {1000, 15}},
     {"interop", {434, 4}},    {"umbrellas", {267, 0}},  {"version.hpp", {9, 0}}};
 

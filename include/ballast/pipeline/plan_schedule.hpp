@@ -37,7 +37,7 @@ namespace detail {
 ///       other one the shortest task on that path: it is done before the path begins, or ends it,
 ///       or it overtakes somewhere, and then the microbatch waits at that place for its task.
 ///
-/// Complexity  O(microbatches x (stages + links) + ranks x microbatches x log(microbatches)).
+/// Complexity  O(microbatches x stages x (stages + links) + tasks x log(tasks)).
 /// Source      (b): J. Carlier, "The One-Machine Sequencing Problem", European Journal of Operational
 ///             Research 11(1):42-47, 1982. (d): area (energy) bounds of cumulative scheduling; the functions: S. P. Fekete,
 ///             J. Schepers, "New Classes of Fast Lower Bounds for Bin Packing Problems",
@@ -180,6 +180,27 @@ class open_step_bound {
     return together;
   }
 
+  /// From the start of a microbatch's forward on a stage to the end of its backward there at the
+  /// least: over the stages that it feeds, one after the other.
+  [[nodiscard]] time_units there_and_back(stage_id stage, std::uint32_t at) const
+  {
+    std::size_t const first = to_index(stage);
+    std::vector<time_units> longest(step_.stages().stages());
+    for (std::size_t left = longest.size(); left-- > first;) {
+      auto const own = to_id<stage_id>(left);
+      if (!has_pass(step_.stages()[own], pass::backward)) { continue; }
+      for (stage_link const& link : step_.stages().links_out_of(own)) {
+        bool const returns = has_pass(step_.stages()[link.to], pass::forward) &&
+                             has_pass(step_.stages()[link.to], pass::backward);
+        if (!returns) { continue; }
+        longest[left] = std::max(longest[left], longest[to_index(link.to)] + 2 * link.transfer);
+      }
+      longest[left] += step_.duration(step_.number(column_of(own, pass::forward), at)) +
+                       step_.duration(step_.number(column_of(own, pass::backward), at));
+    }
+    return longest[first];
+  }
+
   [[nodiscard]] time_units memory_of(std::size_t rank) const
   {
     std::int64_t const room = step_.most(rank);
@@ -205,8 +226,7 @@ class open_step_bound {
         std::uint32_t const forward = step_.number(column_of(stage, pass::forward), at);
         std::uint32_t const backward = step_.number(column_of(stage, pass::backward), at);
         std::uint32_t const weights = step_.number(column_of(stage, pass::weights), at);
-        add(step_.change(forward),
-            step_.head(backward) + step_.duration(backward) - step_.head(forward));
+        add(step_.change(forward), there_and_back(stage, at));
         head = std::min(head, step_.head(forward));
         if (own.weights) { add(-step_.change(weights), step_.duration(weights)); }
         tail = std::min(tail, own.weights ? step_.tail(weights) : step_.tail(backward));
@@ -629,6 +649,7 @@ inline void search_schedule(sequence_search& search, open_step const& step, std:
   auto const offer = [&](result<pipeline_schedule> const& schedule) {
     if (schedule) { search.offer(sequences_of(step, *schedule, span_of(order))); }
   };
+  offer(one_forward_one_backward{}(step.stages(), order.size()));
   offer(interleaved_one_forward_one_backward{}(step.stages(), order.size()));
   offer(zero_bubble{}(step.stages(), order.size()));
   offer(zero_bubble{true}(step.stages(), order.size()));
