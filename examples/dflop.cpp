@@ -67,7 +67,10 @@ model_layout search(layout_problem const& problem, std::span<tokens const> batch
 {
   layout_search_options asked{.limits = limits};
   if (how == filled::as_read) { asked.dealing = sample_dealing::as_drawn; }
-  if (how == filled::scheduled) { asked.step = scheduled_steps<2>(problem, ordering); }
+  if (how == filled::scheduled) {
+    asked.step = scheduled_steps<2>(problem, ordering);
+    asked.most_steps = 32;  // four times as many as by default: nobody waits for a step here
+  }
   return search_layouts(problem, batches, asked).value().layouts.front().layout;
 }
 

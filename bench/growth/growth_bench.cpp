@@ -313,6 +313,19 @@ growth_answer shard(std::vector<tokens> const& lengths, std::size_t gpus)
   return told(ballast::hybrid_sharding(lengths, ballast::device_groups(machines.nodes, 32), cost));
 }
 
+growth_answer tile_slots(std::vector<tokens> const& lengths, std::size_t gpus)
+{
+  auto const machines = ballast::cluster_of(gpus).value();
+  auto const cost =
+      ballast::sharding_cost_of(ballast::find_known_model("llama3-8b").value().shape,
+                                {.seconds_per_flop = 1 / 400e12, .gamma = 1}, machines)
+          .value();
+  auto const plan = ballast::plan_slots(lengths, machines.nodes, cost,
+                                        {.largest = 64, .most_per_gpu = 8192, .is_soft = true});
+  if (!plan) { return {0, plan.error().message}; }
+  return {plan->gap(), {}};
+}
+
 growth_answer split_pack(std::vector<tokens> const& lengths, std::size_t ranks)
 {
   std::vector<ballast::row_mask> const masks = {{}, {.window = 1024}};
@@ -392,7 +405,9 @@ bool const added_growth = [] {
   add_growth("packing/counts", {65'536, 1},
              [](auto const& lengths, std::size_t) { return pack_by_counts(lengths); });
   add_growth("hybrid_sharding", many, shard);
+  add_growth("plan_slots", {65'536, 4096}, tile_slots);
   add_growth("schedule/planned", {4096, 64}, plan_passes);
+  add_growth("split_rows", {4096, 64}, split_pack);
   add_orders();
   add_growth("place_by_node", many, place_nodes);
   add_growth("choose_bags", many, choose_mix);

@@ -186,6 +186,11 @@ void shard(std::vector<tokens> const& lengths)
   digest.add(
       hybrid_sharding(lengths, ballast::device_groups(machines.nodes, 16), cost).value().digest());
   print("sharding/hybrid", digest.value());
+  print("sharding/slots",
+        ballast::plan_slots(lengths, machines.nodes, cost,
+                            {.largest = 16, .most_per_gpu = 8192, .is_soft = true})
+            .value()
+            .digest());
   std::vector<ballast::row_mask> const masks = {{}, {.window = 512, .layers = 3}};
   print("sharding/rows", ballast::split_rows(lengths, 8, masks).value().digest());
 }

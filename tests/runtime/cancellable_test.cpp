@@ -113,6 +113,13 @@ std::map<std::string, step_planner> const& planners()
                                           {.work = {.linear = 8, .quadratic = 1}, .heads = 8}));
          };
        }},
+      {"plan_slots",
+       [](random_source& random) {
+         return [lengths = draw_lengths(random, 70)] {
+           return why_not(plan_slots(lengths, node_sizes::equal(2, 8),
+                                     {.work = {.linear = 8, .quadratic = 1}, .heads = 8}));
+         };
+       }},
       {"split_rows",
        [](random_source& random) {
          return [documents = draw_lengths(random, 40)] {

@@ -88,6 +88,56 @@ void shard(ballast::random_source& random, ballast::sharding_plan& plan, ballast
           ", optimum ", best.value_or(-1), ", makespan ", plan.makespan);
 }
 
+void tile(ballast::random_source& random, ballast::slots_plan& plan, ballast::workspace& memory)
+{
+  auto step = ballast_test::draw_sharding(30, 8, random);
+  bool const is_extreme = random.below(6) == 0;
+  if (is_extreme) { enlarge(step, random); }
+  std::vector<std::uint32_t> const sizes = {1, 3, 4, 6};
+  ballast::slot_groups rules{.powers_of_two = random.below(3) == 0,
+                             .aligned = random.below(3) == 0,
+                             .is_soft = random.below(2) == 0,
+                             .work = 1 + random.below(20'000)};
+  if (random.below(3) == 0) { rules.sizes = sizes; }
+  if (random.below(3) == 0) { rules.largest = static_cast<std::uint32_t>(1 + random.below(9)); }
+  if (random.below(2) == 0) {
+    rules.most_per_gpu =
+        1 + draw_number(random, is_extreme ? number_family::extreme : number_family::wide);
+  }
+  if (random.below(3) == 0) {
+    rules.most_samples = static_cast<std::uint32_t>(1 + random.below(5));
+  }
+  if (random.below(4) == 0) { rules.multiple_of = 1 + random.below(3); }
+  if (random.below(4) == 0) { rules.number = rules.multiple_of * (1 + random.below(4)); }
+  if (random.below(2) == 0) { rules.meet = ballast::grid_meeting::step; }
+  std::vector<std::uint32_t> const gpus{static_cast<std::uint32_t>(1 + random.below(8)),
+                                        static_cast<std::uint32_t>(1 + random.below(8))};
+  ballast::node_sizes const nodes(gpus);
+  auto const done = ballast::plan_slots_into(plan, memory, step.lengths, nodes, step.cost, rules);
+  if (!done) { return require_sentence(done.error()); }
+  std::vector<int> computed(step.lengths.size(), 0);
+  for (std::size_t slot = 0; slot < plan.slots; ++slot) {
+    std::size_t next = 0;
+    for (std::size_t at = plan.first_group[slot]; at < plan.first_group[slot + 1]; ++at) {
+      auto const& group = plan.groups[at];
+      require(to_index(group.ranks.first) == next, "slot ", slot, " has a gap at rank ", next);
+      next += group.ranks.gpus;
+      auto const samples = plan.samples[ballast::to_id<ballast::group_id>(at)];
+      for (ballast::sample_id const sample : samples) { ++computed[to_index(sample)]; }
+      require(group.load >= 0 && samples.size() <= rules.most_samples, "too many samples");
+    }
+    require(next == plan.ranks, "slot ", slot, " ends at rank ", next, " of ", plan.ranks);
+  }
+  for (int const times : computed) {
+    require(times == 1, "a sample is computed ", times, " times");
+  }
+  require(plan.lower_bound <= plan.makespan, "bound ", plan.lower_bound, " for ", plan.makespan);
+  if (random.below(8) == 0) {
+    auto const again = ballast::plan_slots(step.lengths, nodes, step.cost, rules);
+    require(again && again->digest() == plan.digest(), "another plan of the same slots");
+  }
+}
+
 void split(ballast::random_source& random, ballast::row_split& made, ballast::workspace& memory)
 {
   auto const family = draw_family(random);
@@ -239,6 +289,9 @@ void add_groups_and_bags(std::vector<soaked_planner>& planners)
   auto rows = std::make_shared<ballast::row_split>();
   planners.push_back(
       {"split_rows", [=](ballast::random_source& random) { split(random, *rows, *memory); }});
+  auto slots = std::make_shared<ballast::slots_plan>();
+  planners.push_back(
+      {"plan_slots", [=](ballast::random_source& random) { tile(random, *slots, *memory); }});
   planners.push_back({"choose_bags", choose});
 }
 

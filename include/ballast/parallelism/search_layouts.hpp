@@ -47,7 +47,7 @@ struct layout_search_options {
   std::function<result<time_units>(model_layout const&, std::span<tokens const> batch)> step{};
   /// How many pairs of a layout and its numbers it is asked about for the first batch: those of the
   /// shortest steps as dealt, up to four of a layout. For each further batch the better half is left.
-  std::size_t most_steps = 32;
+  std::size_t most_steps = 8;
   /// What it may compute, in tasks that are simulated or bounded: the most likely layouts come
   /// first. 2^30 take about two seconds; `until_proven` takes what a proof takes.
   std::uint64_t most_work = std::uint64_t{1} << 30;

@@ -324,8 +324,8 @@ inline void describe_slots(slots_plan& plan, slot_problem const& problem, slot_t
 /// of every slot.
 ///
 /// A group of at most as many ranks as the largest node has lies in one node; a larger one begins
-/// with a node, and all of one size have one shape over nodes. A sample shorter than a group has ranks goes to no such group, unless there are no
-/// smaller ones.
+/// with a node, and all of one size have one shape over nodes. A sample shorter than a group has
+/// ranks goes to no such group, unless there are no smaller ones.
 ///
 /// Shapes      lengths[n], n < 2^32 - 1.
 /// Expects     what cost.at() expects.
