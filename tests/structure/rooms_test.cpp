@@ -132,12 +132,12 @@ struct budget {
 // Rule 7: what each floor may hold. A change that needs more says in its message what it replaces,
 // and changes the number here.
 std::map<std::string, budget> const budgets = {
-    {"core", {2003, 39}},     {"text", {977, 9}},       {"workload", {718, 19}},
-    {"cost", {3564, 46}},     {"topology", {1245, 19}}, {"partition", {19658, 60}},
-    {"sharding", {2235, 10}}, {"pipeline", {7064, 54}}, {"parallelism", {9919, 50}},
-    {"comm", {3185, 30}},     {"gpu", {3029, 18}},      {"route", {4752, 50}},
-    {"cuda", {3530, 31}},     {"runtime", {10821, 67}}, {"report", {1000, 15}},
-    {"interop", {434, 4}},    {"umbrellas", {267, 0}},  {"version.hpp", {9, 0}}};
+    {"core", {2013, 40}},     {"text", {972, 9}},       {"workload", {717, 19}},
+    {"cost", {3497, 45}},     {"topology", {1232, 19}}, {"partition", {19483, 59}},
+    {"sharding", {4156, 20}}, {"pipeline", {7363, 57}}, {"parallelism", {9946, 50}},
+    {"comm", {3141, 30}},     {"gpu", {2994, 17}},      {"route", {4769, 50}},
+    {"cuda", {3483, 31}},     {"runtime", {10745, 67}}, {"report", {994, 15}},
+    {"interop", {430, 4}},    {"umbrellas", {262, 0}},  {"version.hpp", {9, 0}}};
 
 std::map<std::string, budget> sizes_of(std::vector<source_file> const& headers)
 {
