@@ -227,9 +227,8 @@ void plan_lengths(benchmark::State& state, lengths of)
 
 bool const added = [] {
   for (auto const& [family, name] : ballast_test::named_families) {
-    benchmark::RegisterBenchmark(
-        ("schedule/planned/" + std::string(name)).c_str(),
-        [own = family](benchmark::State& state) { plan(state, own); })
+    benchmark::RegisterBenchmark(("schedule/planned/" + std::string(name)).c_str(),
+                                 [own = family](benchmark::State& state) { plan(state, own); })
         ->ArgNames({"microbatches", "ranks"})
         ->Args({8, 8})
         ->Args({16, 8})

@@ -252,8 +252,8 @@ template <std::size_t D>
 double above_shortest(ballast::random_source& random)
 {
   tiny_job const job(random, D);
-  auto const found = ballast::search_layouts(job.problem, job.sizes,
-                                             {.step = ballast::scheduled_steps<D>(job.problem), .most_steps = 32});
+  auto const found = ballast::search_layouts(
+      job.problem, job.sizes, {.step = ballast::scheduled_steps<D>(job.problem), .most_steps = 32});
   if (!found) { return 0; }
   auto const step = static_cast<double>(found->layouts.front().simulated);
   EXPECT_LE(static_cast<double>(found->lower_bound), step);

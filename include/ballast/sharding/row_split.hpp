@@ -32,6 +32,7 @@ struct row_mask {
 ///                 than lower_bound
 ///             (4) no split whose makespans are at most these moves fewer than least_moved keys
 struct row_split {
+  /// The work under one mask and the keys that it moves, of each rank.
   struct mask_part : certified<std::int64_t> {
     std::vector<std::int64_t> pairs;
     std::vector<tokens> moved_to;

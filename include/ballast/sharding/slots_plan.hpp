@@ -58,6 +58,7 @@ struct slot_groups {
 ///             (7) above_cap are the groups whose ranks hold more than they may: each has one sample,
 ///                 which fits nowhere
 struct slots_plan : certified<cost_units> {
+  /// Consecutive ranks that compute the same samples in a slot, each its part of every one.
   struct group {
     std::size_t slot = 0;
     device_group ranks;
