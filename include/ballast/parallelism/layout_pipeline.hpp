@@ -41,8 +41,7 @@ class replica_graph {
   explicit replica_graph(std::vector<replicated_module> modules) : modules_(std::move(modules))
   {
     std::size_t rank = 0;
-    for (std::size_t module = 0; module < modules_.size(); ++module) {
-      replicated_module const& each = modules_[module];
+    for (replicated_module const& each : modules_) {
       std::size_t const transfers = each.sends ? each.ways() : 0;
       places_.push_back({stages_, rank});
       stages_ += std::size_t{each.replicas} * each.parts() + transfers;

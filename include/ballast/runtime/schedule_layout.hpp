@@ -38,6 +38,7 @@ template <std::size_t D, order_policy Order = local_search<>,
   }
   layout_pipeline const pipeline(computed, layout);
   std::vector<scheduler_setup::module_spread> modules;
+  modules.reserve(D);
   for (std::size_t module = 0; module < D; ++module) {
     modules.push_back({layout.modules[module].dp, pipeline.stage_costs(module)});
   }
