@@ -365,7 +365,7 @@ job job_of(model_layout const& layout, std::span<sample const> data)
 job plan_job(layout_problem const& problem, std::span<sample const> data)
 {
   auto const step = [&](model_layout const& layout, std::span<tokens const> sizes) {
-    auto const batch = (sizes.data() - problem.sizes.data()) / 2;
+    auto const batch = static_cast<std::size_t>(sizes.data() - problem.sizes.data()) / 2;
     return stages_of_small_model(layout).and_then([&] {
       return result<time_units>(1000 * simulate(job_of(layout, data), data.subspan(batch), {}));
     });

@@ -154,13 +154,14 @@ BENCHMARK(refine_steps)
 void refine_literal(benchmark::State& state)
 {
   constexpr auto cost = "transformer:d=3072,gamma=0.405"_cost;
-  std::uint64_t const first_seed = bench::seed_of(state, 4711);
+  std::uint64_t const first_length_seed = bench::seed_of(state, 4711);
   std::vector<double> seconds;
   int proven = 0;
   for (auto _ : state) {
     for (std::uint64_t step = 0; step < 20; ++step) {
       std::vector<cost_units> costs;
-      for (ballast::tokens const length : bench::lognormal_lengths(2048, 1.0, first_seed + step)) {
+      for (ballast::tokens const length :
+           bench::lognormal_lengths(2048, 1.0, first_length_seed + step)) {
         cost_units const fine = cost(std::min<ballast::tokens>(length, 16'384));
         costs.push_back(std::max<cost_units>(fine / state.range(0), 1));
       }

@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <queue>
 
-namespace {
+namespace plan_slots_bench {
 
 using ballast::cost_units;
 using ballast::tokens;
@@ -262,4 +262,4 @@ BENCHMARK_CAPTURE(slots, documents, "interleaved_docs.csv", "text_tokens")
     ->Name("plan_slots/documents")
     ->Apply(caps);
 
-}  // namespace
+}  // namespace plan_slots_bench

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <numeric>
 
-namespace {
+namespace split_rows_bench {
 
 using ballast::tokens;
 
@@ -159,4 +159,4 @@ bool const added_splits = [] {
   return true;
 }();
 
-}  // namespace
+}  // namespace split_rows_bench
