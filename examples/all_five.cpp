@@ -370,8 +370,8 @@ job plan_job(layout_problem const& problem, std::span<sample const> data)
       return result<time_units>(1000 * simulate(job_of(layout, data), data.subspan(batch), {}));
     });
   };
-  auto const found =
-      search_layouts(problem, problem.sizes, {.limits = {.has_one_stage = true}, .step = step});
+  auto const found = search_layouts(
+      problem, problem.sizes, {.limits = {.has_one_stage = true}, .step = step, .most_steps = 32});
   return job_of(found.value().layouts.at(0).layout, data);
 }
 

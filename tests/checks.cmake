@@ -62,15 +62,17 @@ if(BALLAST_CLANGXX)
     endif()
   endforeach()
   # All read what the examples include, once: a precompiled header takes two thirds of the time away.
-  set(read_alone ${BALLAST_CLANGXX} -std=c++20 ${ballast_user_warnings} ${example_definitions}
-    "-I$<JOIN:$<TARGET_PROPERTY:headers,INCLUDE_DIRECTORIES>,;-I>"
-    "-D$<JOIN:$<TARGET_PROPERTY:headers,COMPILE_DEFINITIONS>,;-D>")
+  set(read_alone ${BALLAST_CLANGXX} -std=c++20 ${ballast_user_warnings} ${example_definitions})
   set(precompiled ${CMAKE_CURRENT_BINARY_DIR}/alone_examples.pch)
   add_test(NAME alone_examples_header
-    COMMAND ${read_alone} -x c++-header ${CMAKE_CURRENT_BINARY_DIR}/umbrellas.hpp -o ${precompiled}
+    COMMAND ${read_alone} "-I$<JOIN:$<TARGET_PROPERTY:headers,INCLUDE_DIRECTORIES>,;-I>"
+      "-D$<JOIN:$<TARGET_PROPERTY:headers,COMPILE_DEFINITIONS>,;-D>"
+      -x c++-header ${CMAKE_CURRENT_BINARY_DIR}/umbrellas.hpp -o ${precompiled}
     COMMAND_EXPAND_LISTS)
   add_test(NAME alone_examples
-    COMMAND ${read_alone} -fsyntax-only -include-pch ${precompiled} ${examples}
+    COMMAND ${read_alone} "-I$<JOIN:$<TARGET_PROPERTY:headers,INCLUDE_DIRECTORIES>,;-I>"
+      "-D$<JOIN:$<TARGET_PROPERTY:headers,COMPILE_DEFINITIONS>,;-D>"
+      -fsyntax-only -include-pch ${precompiled} ${examples}
     COMMAND_EXPAND_LISTS)
   set_tests_properties(alone_examples_header PROPERTIES FIXTURES_SETUP alone_examples COST 110)
   set_tests_properties(alone_examples PROPERTIES FIXTURES_REQUIRED alone_examples COST 100)

@@ -59,7 +59,7 @@ stage_graph split_chain(std::size_t stages, std::size_t ranks, time_units transf
 }
 
 /// A chain that goes up the ranks and down again.
-stage_graph split_v(std::size_t ranks, time_units transfer)
+stage_graph v_with_links(std::size_t ranks, time_units transfer)
 {
   std::vector<ballast::pipeline_stage> all(2 * ranks);
   std::vector<ballast::stage_link> links;
@@ -379,7 +379,7 @@ TEST(PlanSchedule, IsNoLongerThanAnyRuleThatFits)  // Ensures (3)
     bool const equal = random.below(2) == 0;
     step of{draw % 3 == 0   ? split_chain(ranks, ranks, transfer)
             : draw % 3 == 1 ? split_chain(2 * ranks, ranks, transfer)
-                            : split_v(ranks, transfer),
+                            : v_with_links(ranks, transfer),
             {},
             {}};
     of.times = pipeline_times(microbatches, of.stages.stages(), [&](auto, auto) {
@@ -412,7 +412,7 @@ TEST(PlanSchedule, TakesWorkAndTheWayToTheLastRankInAV)
 {
   for (std::size_t const ranks : {2U, 4U, 8U}) {
     std::size_t const microbatches = 2 * ranks;
-    step of{split_v(ranks, 0),
+    step of{v_with_links(ranks, 0),
             pipeline_times(microbatches, 2 * ranks,
                            [](auto, auto) { return ballast::stage_time{1, 1}; }),
             {}};
