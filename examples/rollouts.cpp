@@ -70,7 +70,7 @@ double last_by_mean(std::vector<engine> const& all)
 // [deal]
 std::vector<engine> deal_in_waves(std::vector<rollout> held)
 {
-  std::ranges::stable_sort(held, std::greater{}, &rollout::predicted);
+  std::ranges::sort(held, std::greater{}, &rollout::predicted);
   std::vector<engine> all(engines);
   tokens left = 0;
   for (rollout const& each : held) { left += each.predicted; }
