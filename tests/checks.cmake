@@ -28,9 +28,10 @@ if(TARGET ballast_bench)
     "plain_search/.*:(30|60)" "choose_bags/.*gpus:1024" "place_by_node/ranks:2560"
     "capacity:8192/sigma10:10" "order/.*microbatches:9/" "^growth/" grid_many grid_trace
     "grid_naive/.*(ranks:16|sigma_x10:15)" "_counts/gpus:(256|1024)" "hybrid_sharding/gpus:16384"
-    "pipeline_runner/(truth|beside)" problems:10000 "search_layouts/(proof|virtual_stages|side_by_side|groups|differs_from_all)/gpus:(64|256|1024)"
+    "pipeline_runner/(truth|beside)" problems:10000 "search_layouts/(proof|scheduled|virtual_stages|side_by_side|groups|differs_from_all)/gpus:(64|256|1024)"
     "order/search/.*microbatches:64" "order/bound/.*ranks:16" "order/(bound|formulas)/.*every_stage"
-    steps:250 side:2048 exact_few "unequal/drawn" beside_)
+    steps:250 side:2048 exact_few "unequal/drawn" beside_ under_refine
+    "schedule/lengths/(two|log|one|heavy|slow)")
   list(JOIN dear_arguments "|" dear)
   add_test(NAME bench
     COMMAND ballast_bench --benchmark_min_time=0.001 "--benchmark_filter=-${dear}")
