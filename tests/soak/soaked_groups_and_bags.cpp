@@ -101,8 +101,8 @@ void tile(ballast::random_source& random, ballast::slots_plan& plan, ballast::wo
   if (random.below(3) == 0) { rules.sizes = sizes; }
   if (random.below(3) == 0) { rules.largest = static_cast<std::uint32_t>(1 + random.below(9)); }
   if (random.below(2) == 0) {
-    rules.most_per_gpu =
-        1 + draw_number(random, is_extreme ? number_family::extreme : number_family::wide);
+    rules.most_per_gpu = std::max<ballast::tokens>(
+        1, draw_number(random, is_extreme ? number_family::extreme : number_family::wide));
   }
   if (random.below(3) == 0) {
     rules.most_samples = static_cast<std::uint32_t>(1 + random.below(5));
@@ -146,7 +146,7 @@ void split(ballast::random_source& random, ballast::row_split& made, ballast::wo
   std::vector<ballast::row_mask> masks(1 + random.below(3));
   for (auto& rows : documents) {
     rows = draw_number(random, family);
-    if (family == number_family::wide) { rows %= 2000; }
+    if (family != number_family::huge && family != number_family::extreme) { rows %= 200; }
   }
   for (ballast::row_mask& mask : masks) {
     mask.layers = static_cast<std::uint32_t>(1 + random.below(300));
