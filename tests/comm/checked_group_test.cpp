@@ -126,6 +126,43 @@ void on_pairs(std::size_t ranks, Body const& body)
   });
 }
 
+/// Of rank 0 of two: memory runs out before it sends, and the peer's message still comes, at the
+/// last moment at which it can.
+class late_pairs {
+ public:
+  static constexpr bool calls_roll = false;
+  static constexpr bool keeps_memory = false;
+
+  late_pairs() = default;
+  ~late_pairs()
+  {
+    for (std::span<std::byte> const each : expected_) { std::ranges::fill(each, std::byte{1}); }
+  }
+  late_pairs(late_pairs&&) = delete;
+
+  [[nodiscard]] static std::size_t rank() { return 0; }
+  [[nodiscard]] static std::size_t size() { return 2; }
+  [[nodiscard]] static result<void> enter(char const*) { return {}; }
+  [[nodiscard]] static std::size_t messages(std::size_t) { return 1; }
+  static void expect(std::size_t) {}
+  void receive(std::size_t, std::span<std::byte> bytes) { expected_.push_back(bytes); }
+  static void send(std::size_t, std::span<std::byte const>) { throw std::bad_alloc(); }
+  [[nodiscard]] static result<void> wait(char const*) { return {}; }
+
+ private:
+  std::vector<std::span<std::byte>> expected_;
+};
+
+struct late_group : ballast::checked_group<late_pairs> {
+  late_group() : checked_group(2, true) { open(); }
+};
+
+TEST(CheckedGroup, KeepsWhatPeersSendToUntilItHasLeft)  // the address sanitizer sees what it reads
+{
+  late_group comm;
+  EXPECT_THROW((void)comm.barrier(), std::bad_alloc);
+}
+
 TEST(CheckedGroup, NamesTheFirstOptionThatDiffers)
 {
   auto const compares = [](auto& comm) {

@@ -109,7 +109,7 @@ class checked_group {
   /// Takes part with this rank of `most_ranks` or less; open() says of how many.
   template <class... Args>
   explicit checked_group(std::size_t most_ranks, bool verify, Args&&... args)
-      : own_(new group{Pairs(std::forward<Args>(args)...), verify})
+      : own_(new group{.verify = verify, .pairs = Pairs(std::forward<Args>(args)...)})
   {
     own_->words.reserve(most_ranks);
   }
@@ -229,7 +229,6 @@ class checked_group {
 
  private:
   struct group {
-    Pairs pairs;
     bool verify;
     bool under_way = false;  // an operation runs, or the group is being made; stays true after an
                              // exception
@@ -241,6 +240,8 @@ class checked_group {
     std::vector<detail::host_scratch> retired = {};
     std::vector<std::size_t> send_at = {};  // where each peer's bytes begin
     std::vector<std::size_t> receive_at = {};
+    // Last, so that it goes first: after an exception peers may send to these until it has left.
+    Pairs pairs;
 
     [[nodiscard]] bool is_broken() const noexcept { return failure || under_way; }
   };
