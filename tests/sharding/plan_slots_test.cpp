@@ -337,6 +337,26 @@ std::optional<cost_units> one_degree(std::vector<tokens> lengths, std::size_t ra
   return std::nullopt;
 }
 
+// Exchanges that take long however little they send: the second sample is shorter than the longest
+// one takes on its group already on few GPUs, and not with its own latency.
+TEST(PlanSlots, BoundsLargeStepsByTheLeastTimeOfSamples)
+{
+  auto const nodes = node_sizes::equal(17, 8);
+  auto cost = ring(1, 0);
+  cost.latency = 8000;
+  std::vector<tokens> lengths(2200, 1);
+  lengths[7] = 64'000;
+  lengths[8] = 63'999;
+  ballast::cost_units least = cost.at({1, 1, 1})(64'000);
+  for (std::uint32_t gpus = 2; gpus <= 64; ++gpus) {
+    auto const shape = ballast::shape_of({rank_id{0}, gpus}, nodes);
+    least = std::min(least, cost.at(shape)(64'000));
+  }
+  auto const plan = ballast::plan_slots(lengths, nodes, cost, {.largest = 64}).value();
+  EXPECT_LE(plan.lower_bound, least);
+  EXPECT_GE(plan.makespan, least);
+}
+
 TEST(PlanSlots, EndsNoLaterThanOneDegreeForAll)  // but for 0.4 %
 {
   double sum = 0;

@@ -141,8 +141,9 @@ struct pipeline_panels {
 /// as ordered, or as the panels say.
 ///
 /// A row is a pipeline rank. Light bars are forwards, strong ones backwards and those between weights
-/// passes, with the number of their microbatch where there is room; grey is a rank that waits. Of more than 32 ranks, 32 are
-/// shown, evenly picked from the first to the last. Tasks too thin to be seen are drawn together.
+/// passes, with the number of their microbatch where there is room; grey is a rank that waits. Of
+/// more than 32 ranks, 32 are shown, evenly picked from the first to the last. Tasks too thin to be
+/// seen are drawn together.
 ///
 /// Units       times are in `unit`, which takes an SI prefix ("s") or is empty.
 /// Expects     every bar's rank is below `ranks`, its start and duration are not negative and their

@@ -95,8 +95,8 @@ struct pipeline_page_data {
 ///
 /// Shapes      held[microbatches x stages]: what a microbatch keeps; 1 byte each counts microbatches.
 /// Expects     plan is an order for this schedule and these times; given_schedule is the one in
-///             which microbatches are taken as they are numbered, on as many ranks; the numbers of data are finite
-///             and not negative, and the makespan is at most 1e29 in its unit.
+///             which microbatches are taken as they are numbered, on as many ranks; the numbers of
+///             data are finite and not negative, and the makespan is at most 1e29 in its unit.
 /// Ensures     (1) one self-contained HTML file with the sections Pipeline timeline, Ranks and
 ///                 Settings
 ///             (2) equal data give equal bytes

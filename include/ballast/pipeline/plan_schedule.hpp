@@ -37,14 +37,18 @@ namespace detail {
 ///       other one the shortest task on that path: it is done before the path begins, or ends it,
 ///       or it overtakes somewhere, and then the microbatch waits at that place for its task.
 ///
-/// Complexity  O(microbatches x stages x (stages + links) + tasks x log(tasks)).
+/// Complexity  O(microbatches x (stages + links) + tasks x log(tasks)).
 /// Source      (b): J. Carlier, "The One-Machine Sequencing Problem", European Journal of Operational
 ///             Research 11(1):42-47, 1982. (d): area (energy) bounds of cumulative scheduling; the functions: S. P. Fekete,
 ///             J. Schepers, "New Classes of Fast Lower Bounds for Bin Packing Problems",
 ///             Mathematical Programming 91(1):11-31, 2001.
 class open_step_bound {
  public:
-  explicit open_step_bound(open_step const& step) : step_(step) {}
+  explicit open_step_bound(open_step const& step)
+      : step_(step), there_and_back_(step.stages().stages() * step.microbatches())
+  {
+    for (std::uint32_t at = 0; at < step.microbatches(); ++at) { look_up_ways(at); }
+  }
 
   [[nodiscard]] time_units operator()() const
   {
@@ -180,13 +184,13 @@ class open_step_bound {
     return together;
   }
 
-  /// From the start of a microbatch's forward on a stage to the end of its backward there at the
+  /// From the start of a microbatch's forward on each stage to the end of its backward there at the
   /// least: over the stages that it feeds, one after the other.
-  [[nodiscard]] time_units there_and_back(stage_id stage, std::uint32_t at) const
+  void look_up_ways(std::uint32_t at)
   {
-    std::size_t const first = to_index(stage);
-    std::vector<time_units> longest(step_.stages().stages());
-    for (std::size_t left = longest.size(); left-- > first;) {
+    std::size_t const stages = step_.stages().stages();
+    auto const longest = mutable_span_of(there_and_back_, at * stages, stages);
+    for (std::size_t left = stages; left-- > 0;) {
       auto const own = to_id<stage_id>(left);
       if (!has_pass(step_.stages()[own], pass::backward)) { continue; }
       for (stage_link const& link : step_.stages().links_out_of(own)) {
@@ -198,7 +202,6 @@ class open_step_bound {
       longest[left] += step_.duration(step_.number(column_of(own, pass::forward), at)) +
                        step_.duration(step_.number(column_of(own, pass::backward), at));
     }
-    return longest[first];
   }
 
   [[nodiscard]] time_units memory_of(std::size_t rank) const
@@ -226,7 +229,7 @@ class open_step_bound {
         std::uint32_t const forward = step_.number(column_of(stage, pass::forward), at);
         std::uint32_t const backward = step_.number(column_of(stage, pass::backward), at);
         std::uint32_t const weights = step_.number(column_of(stage, pass::weights), at);
-        add(step_.change(forward), there_and_back(stage, at));
+        add(step_.change(forward), there_and_back_[at * step_.stages().stages() + to_index(stage)]);
         head = std::min(head, step_.head(forward));
         if (own.weights) { add(-step_.change(weights), step_.duration(weights)); }
         tail = std::min(tail, own.weights ? step_.tail(weights) : step_.tail(backward));
@@ -299,6 +302,7 @@ class open_step_bound {
   }
 
   open_step const& step_;
+  std::vector<time_units> there_and_back_;  // of each microbatch and stage
 };
 
 /// Searches for short sequences: by orders under the greedy rule, and by moves of single tasks.

@@ -105,7 +105,7 @@ inline void choose_slot_kinds(slot_problem& problem, std::size_t sample)
     // One GPU takes the least GPU time but for rounding, and no slot is much shorter than the time
     // that a longer sample takes on any group; looking on is a third of a large step's time.
     if (problem.samples() >= 2048 && problem.gpus(kinds[0]) == 1 &&
-        each.time <= problem.longest / 2) {
+        each.time <= problem.longest / 2 && least_time <= problem.longest) {
       cost_units const rounding = problem.gpus(problem.kinds.size() - 1) + (least_area >> 48);
       least_area -= std::min(least_area, rounding);
       break;

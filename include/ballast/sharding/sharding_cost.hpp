@@ -96,8 +96,8 @@ struct sharding_cost {
   /// Split by rows it takes linear l / k + quadratic l^2 / k, and each GPU passes k - 1 times l / k
   /// rows of keys and values to its neighbour; of a group in several nodes, the slower link counts.
   ///
-  /// Expects     1 <= gpus <= heads, or split by rows, fewest_in_node <= most_in_node <= gpus; with whole_groups,
-  ///             heads are a multiple of kv_heads.
+  /// Expects     1 <= gpus, and gpus <= heads unless split by rows; fewest_in_node <=
+  ///             most_in_node <= gpus; with whole_groups, heads are a multiple of kv_heads.
   /// Ensures     (1) for one GPU `work` itself, otherwise the formula within a unit for each of its
   ///                 terms and 2^-50 of it
   /// Complexity  O(1).

@@ -12,7 +12,8 @@ namespace ballast::inline v0 {
 ///
 ///     plan_slots(lengths, machines.nodes, cost, {.largest = 64, .most_per_gpu = 8'192})
 struct slot_groups {
-  /// The sizes that groups may have, in any order; empty: any.
+  /// The sizes that groups may have, in any order; empty: any up to 64, and above that those of six
+  /// binary digits and zeros.
   std::span<std::uint32_t const> sizes = {};
   /// Of these only 1, 2, 4, 8, ...
   bool powers_of_two = false;
