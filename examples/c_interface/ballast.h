@@ -288,6 +288,8 @@ typedef struct ballast_sharding_options {
   uint64_t between_nodes_bytes_per_second; /* 0: 50e9 */
   uint64_t units_per_second;               /* of the cost; 0: 1e12, picoseconds */
   int64_t latency;                         /* of all exchanges of a sequence, in that unit */
+  size_t by_rows;      /* 1: attention is split by rows, as in a ring; 0: by heads */
+  size_t whole_groups; /* 1: the query heads of a key-value head stay together */
 } ballast_sharding_options;
 
 typedef struct ballast_sharding_step {
@@ -322,15 +324,112 @@ BALLAST_C_API int ballast_set_up_sharding(ballast_planner* planner,
 BALLAST_C_API int ballast_shard(ballast_planner* planner, ballast_sharding_step const* step,
                                 ballast_sharding* sharding);
 
+/* ---- Which groups of GPUs tile each slot, and which samples they compute ---------------------- */
+
+/* The job is that of ballast_set_up_sharding: its GPUs, its cost and its largest degree. In each
+ * slot every GPU is in one group, which splits each of its samples over all its GPUs. */
+typedef struct ballast_slots_step {
+  size_t struct_size;
+  size_t samples;
+  int64_t const* lengths; /* [samples] */
+  int64_t most_per_gpu;   /* tokens that a GPU holds in a slot; 0: no limit */
+  size_t cap_is_soft;     /* 1: a sample that no group can hold gets a group for itself */
+  size_t most_samples;    /* of a group; 0: no limit */
+  size_t sizes;           /* that groups may have; 0: any */
+  uint32_t const* size;   /* [sizes], in any order */
+  size_t powers_of_two;   /* 1: of these only 1, 2, 4, ... */
+  size_t aligned;         /* 1: a group's first GPU is a multiple of its size */
+  size_t slots;           /* 0: the number with the shortest plan found */
+  size_t multiple_of;     /* what a number that is found is a multiple of; 0: 1 */
+  size_t meets_step;      /* 1: ranks wait once a step; 0: in every slot */
+  uint64_t work;          /* of the search, in visits of samples; 0: 80,000 */
+} ballast_slots_step;
+
+/* Groups go slot after slot, in a slot by their first GPU; one without samples has no work. */
+typedef struct ballast_slots {
+  size_t struct_size;
+  size_t samples;
+  size_t ranks;
+  size_t slots;
+  size_t fewest_slots; /* that tokens and caps need */
+  size_t groups;
+  size_t const* first_group;       /* [slots + 1] */
+  uint32_t const* group_first_gpu; /* [groups] */
+  uint32_t const* group_gpus;      /* [groups] */
+  uint32_t const* owner;           /* [samples], the group of each */
+  size_t const* first;             /* [groups + 1] */
+  uint32_t const* sample;          /* [samples], group by group */
+  size_t const* first_end;         /* [groups + 1] */
+  int32_t const* ends;             /* 0 and where each sample of group 0 ends, then of group 1 */
+  int64_t const* loads;            /* [groups], on each GPU */
+  int64_t const* held;             /* [groups], in tokens, of the GPU that holds most */
+  size_t groups_above_cap;
+  uint32_t const* above_cap; /* [groups_above_cap], where the cap is soft */
+  int64_t makespan;
+  int64_t lower_bound;
+  double gap;
+  double loss_weight; /* of a token, where gradients are added up: 1 / all tokens */
+  uint64_t digest;
+} ballast_slots;
+
+BALLAST_C_API int ballast_plan_slots(ballast_planner* planner, ballast_slots_step const* step,
+                                     ballast_slots* slots);
+
+/* ---- On which GPUs the experts of a mixture lie ----------------------------------------------- */
+
+/* Placing allocates. With `first_now` and is_uneven, experts stay where they are and get copies. */
+typedef struct ballast_experts_step {
+  size_t struct_size;
+  size_t experts;
+  int64_t const* loads; /* [experts], as tokens of a batch or of the last steps */
+  size_t gpus;
+  uint32_t const* slots;     /* [gpus], replicas that fit each */
+  size_t const* first_now;   /* [gpus + 1], where replicas are now; null: nowhere */
+  uint32_t const* now;       /* the experts of GPU 0, then of GPU 1, ... */
+  size_t within_per_million; /* above the least load, that a placement may be to move fewer */
+  size_t is_uneven;          /* 1: shares of an expert's replicas may differ; 0: they are equal */
+  int64_t shared;            /* work that any GPU takes, as of experts of all tokens */
+  uint32_t const* replicas;  /* [experts], how many of each; null: what is best */
+  size_t nodes;              /* 0: one */
+  uint32_t const* node_gpus; /* [nodes], as many as each has */
+  size_t most_nodes;         /* for the replicas of an expert; 0: no limit */
+  size_t only_shares;        /* 1: replicas are `now`, and only their shares are found */
+  uint64_t work;             /* of the search, in slots; 0: as is usual */
+} ballast_experts_step;
+
+typedef struct ballast_experts {
+  size_t struct_size;
+  size_t experts;
+  size_t gpus;
+  size_t const* first_expert; /* [gpus + 1] */
+  uint32_t const* expert;     /* of GPU 0, then of GPU 1, ... */
+  size_t const* first_gpu;    /* [experts + 1] */
+  uint32_t const* gpu;        /* of expert 0, then of expert 1, ... */
+  int64_t const* parts;       /* as `gpu`, of its load in 1 / unit; null: equal ones */
+  int64_t unit;
+  double makespan; /* the largest load of a GPU */
+  double lower_bound;
+  double gap;
+  size_t kept;        /* replicas that were on their GPU before */
+  size_t most_kept;   /* no placement as short keeps more */
+  size_t least_added; /* none that keeps all adds fewer */
+  uint64_t digest;
+} ballast_experts;
+
+BALLAST_C_API int ballast_place_experts(ballast_planner* planner, ballast_experts_step const* step,
+                                        ballast_experts* experts);
+
 /* ---- Where every token lies, and which rows go where ------------------------------------------ */
 
 /* A planner keeps so many placements, by number. */
 enum { BALLAST_PLACEMENTS = 8 };
 
 enum ballast_place_by {
-  BALLAST_BY_RANK = 0,    /* whole samples on ranks, as they were read */
-  BALLAST_BY_PLAN = 1,    /* where the last ballast_plan wants them */
-  BALLAST_BY_SHARDING = 2 /* where the last ballast_sharding wants them */
+  BALLAST_BY_RANK = 0,     /* whole samples on ranks, as they were read */
+  BALLAST_BY_PLAN = 1,     /* where the last ballast_plan wants them */
+  BALLAST_BY_SHARDING = 2, /* where the last ballast_sharding wants them */
+  BALLAST_BY_SLOT = 3,     /* where the last ballast_slots wants those of a slot; others nowhere */
+  BALLAST_BY_READ = 4      /* the same samples where another placement has them */
 };
 
 typedef struct ballast_place_step {
@@ -341,6 +440,8 @@ typedef struct ballast_place_step {
   size_t samples;
   int64_t const* lengths; /* [samples] */
   uint32_t const* rank;   /* [samples] */
+  size_t slot;            /* for BALLAST_BY_SLOT and BALLAST_BY_READ */
+  size_t read;            /* number of the placement of all samples, for BALLAST_BY_READ */
 } ballast_place_step;
 
 /* Tokens first to first + count - 1 of a sample, in rows row, row + 1, ... of a rank's arrays. */

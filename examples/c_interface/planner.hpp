@@ -10,6 +10,7 @@
 #include <ballast/core.hpp>
 #include <ballast/cost/cost_spec.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
+#include <ballast/parallelism/share_experts.hpp>
 #include <ballast/partition/grid/grid_plan.hpp>
 #include <ballast/partition/packing/packing_plan.hpp>
 #include <ballast/partition/partition_plan.hpp>
@@ -21,6 +22,7 @@
 #include <ballast/route/route_plan.hpp>
 #include <ballast/sharding/row_split.hpp>
 #include <ballast/sharding/sharding_cost.hpp>
+#include <ballast/sharding/slots_plan.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>
 #include <ballast/topology/device_groups.hpp>
@@ -108,12 +110,29 @@ struct rows_job {
 };
 
 struct sharding_job {
+  ballast::node_sizes nodes;
   ballast::device_groups groups;
+  std::size_t largest_degree = 0;
   first_gpus gpus;
   ballast::sharding_cost cost;
   ballast::sharding_plan plan;
   bool is_planned = false;
   ballast::workspace memory;
+};
+
+struct slots_job {
+  ballast::slots_plan plan;
+  first_gpus gpus;
+  std::vector<std::int64_t> loads;
+  std::vector<std::int64_t> held;
+  bool is_planned = false;
+  ballast::workspace memory;
+};
+
+struct experts_job {
+  ballast::jagged<ballast::rank_id, ballast::expert_id> experts;
+  ballast::jagged<ballast::expert_id, ballast::rank_id> gpus;
+  ballast::jagged<ballast::expert_id, std::int64_t> parts;
 };
 
 struct placed {
@@ -164,6 +183,8 @@ struct ballast_planner {
   c_interface::pack_job pack;
   c_interface::rows_job rows;
   std::optional<c_interface::sharding_job> sharding;
+  c_interface::slots_job slots;
+  c_interface::experts_job experts;
   std::array<c_interface::placed, BALLAST_PLACEMENTS> placements;
   c_interface::route_job route;
   std::optional<c_interface::order_job> order;

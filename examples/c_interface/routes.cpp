@@ -54,6 +54,31 @@ tl::unexpected<ballast::error> not_planned(char const* function)
               " first, and without an error");
 }
 
+/// The samples of a slot, where they are computed or where another placement has them.
+result<void> place_slot(ballast::placement& where, ballast_planner const& planner,
+                        ballast_place_step const& step)
+{
+  if (!planner.slots.is_planned) { return not_planned("ballast_plan_slots"); }
+  ballast::slots_plan const& plan = planner.slots.plan;
+  if (step.slot >= plan.slots) {
+    return fail(error_code::out_of_range, step.slot, "there is no slot ", step.slot,
+                "; the plan has ", plan.slots);
+  }
+  if (step.by == BALLAST_BY_SLOT) {
+    ballast::place(where, plan, step.slot);
+    return {};
+  }
+  if (auto checked = check_placement(step.read); !checked) { return checked; }
+  ballast::placement const& all = planner.placements[step.read].where;
+  if (&where == &all || all.size() != plan.owner.size()) {
+    return fail(error_code::mismatch, step.read, "placement ", step.read, " has ", all.size(),
+                " samples, and the plan of slots ", plan.owner.size(),
+                "; give another placement, of all of them");
+  }
+  ballast::place(where, plan, step.slot, all);
+  return {};
+}
+
 result<void> write_place(ballast::placement& where, ballast_planner const& planner,
                          ballast_place_step const& step)
 {
@@ -67,6 +92,8 @@ result<void> write_place(ballast::placement& where, ballast_planner const& plann
         return not_planned("ballast_shard");
       }
       return ballast::place(where, planner.sharding->plan, planner.sharding->groups);
+    case BALLAST_BY_SLOT:
+    case BALLAST_BY_READ: return place_slot(where, planner, step);
     default:
       return fail(error_code::out_of_range, step.by, "by is ", step.by,
                   "; give one of ballast_place_by");

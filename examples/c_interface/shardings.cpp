@@ -24,15 +24,26 @@ result<void> set_up_sharding(ballast_planner& planner, ballast_sharding_options 
   auto const or_usual = [](std::uint64_t given, double usual) {
     return given != 0 ? given : static_cast<std::uint64_t>(usual);
   };
+  std::uint32_t const heads = std::max(cost->shape.heads, std::uint32_t{1});
+  std::uint32_t const kv_heads = std::clamp(cost->shape.kv_heads, std::uint32_t{1}, heads);
+  if (options.whole_groups != 0 && heads % kv_heads != 0) {
+    return fail(error_code::out_of_range, 0, "groups of ", heads, " query heads and ", kv_heads,
+                " key-value heads cannot stay whole; make the first a multiple of the second");
+  }
   sharding_job& job = planner.sharding.emplace();
+  planner.slots.is_planned = false;
   std::size_t const largest = options.largest_degree;
+  job.nodes = machines->nodes;
+  job.largest_degree = largest;
   job.groups = ballast::device_groups(
       machines->nodes,
       static_cast<std::uint32_t>(largest == 0 ? options.gpus : std::min(largest, options.gpus)));
   job.gpus = first_gpus::of<ballast::group_id>(job.groups);
   job.cost.work = cost->cost;
-  job.cost.heads = std::max(cost->shape.heads, std::uint32_t{1});
-  job.cost.kv_heads = std::clamp(cost->shape.kv_heads, std::uint32_t{1}, job.cost.heads);
+  job.cost.heads = heads;
+  job.cost.kv_heads = kv_heads;
+  job.cost.by_rows = options.by_rows != 0;
+  job.cost.whole_groups = options.whole_groups != 0;
   job.cost.bytes_per_head = options.bytes_per_head;
   job.cost.within_node_bytes_per_second =
       or_usual(options.within_node_bytes_per_second, machines->within_node_bytes_per_second);

@@ -225,6 +225,10 @@ static void print_sizes(void)
   PRINT_SIZE(ballast_sharding_options);
   PRINT_SIZE(ballast_sharding_step);
   PRINT_SIZE(ballast_sharding);
+  PRINT_SIZE(ballast_slots_step);
+  PRINT_SIZE(ballast_slots);
+  PRINT_SIZE(ballast_experts_step);
+  PRINT_SIZE(ballast_experts);
   PRINT_SIZE(ballast_place_step);
   PRINT_SIZE(ballast_piece);
   PRINT_SIZE(ballast_placement);
@@ -623,6 +627,119 @@ static void check_sharding(void)
   CHECK(sharding.group_gpus[0] == 1 && sharding.group_gpus[sharding.groups - 1] == gpus);
 }
 
+/* Five parts and three on eight GPUs that hold one each: a slot of groups of 5 and 3, or two slots of
+ * powers of two. What was read on GPUs 0 and 7 comes to lie one part a GPU. */
+static void check_slots(void)
+{
+  enum { part = 960 };
+  static int64_t const long_samples[] = {5 * part, 3 * part};
+  static uint32_t const read_by[] = {0, 7};
+  static uint32_t const four = 4;
+  ballast_sharding_options options = {.struct_size = sizeof options, .gpus = gpus, .by_rows = 1};
+  ballast_slots_step step = {
+      .struct_size = sizeof step, .samples = 2, .lengths = long_samples, .most_per_gpu = part};
+  ballast_slots slots = {.struct_size = sizeof slots};
+  ballast_place_step where = {.struct_size = sizeof where,
+                              .ranks = gpus,
+                              .samples = 2,
+                              .lengths = long_samples,
+                              .rank = read_by};
+  ballast_placement placement = {.struct_size = sizeof placement};
+  size_t i;
+  CHECK(ballast_set_up_sharding(planner, &options) == BALLAST_OK);
+  where.by = BALLAST_BY_SLOT;
+  CHECK(ballast_place(planner, &where, &placement) == BALLAST_WRONG_ORDER);
+  CHECK(ballast_plan_slots(planner, &step, &slots) == BALLAST_OK);
+  CHECK(slots.slots == 1 && slots.groups == 2 && slots.ranks == gpus && slots.first_group[1] == 2);
+  CHECK(slots.group_gpus[0] == 5 && slots.group_gpus[1] == 3 && slots.group_first_gpu[1] == 5);
+  CHECK(slots.owner[0] == 0 && slots.owner[1] == 1 && slots.loads[1] == part);
+  CHECK(slots.makespan == part && slots.gap == 0 && slots.held[0] == part);
+  CHECK(slots.ends[slots.first_end[1]] == 0 && slots.ends[slots.first_end[1] + 1] == 3 * part);
+  CHECK(slots.loss_weight == 1.0 / (8 * part));
+
+  CHECK(ballast_place(planner, &where, &placement) == BALLAST_OK);
+  for (i = 0; i < gpus; ++i) { CHECK(placement.rows[i] == part); }
+  where.by = BALLAST_BY_RANK;
+  where.placement = 1;
+  CHECK(ballast_place(planner, &where, &placement) == BALLAST_OK);
+  where.by = BALLAST_BY_READ;
+  where.placement = 2;
+  where.read = 1;
+  CHECK(ballast_place(planner, &where, &placement) == BALLAST_OK);
+  CHECK(placement.piece[1].rank == 7 && placement.piece[1].count == 3 * part);
+  where.read = 2;
+  CHECK(ballast_place(planner, &where, &placement) == BALLAST_MISMATCH);
+  where.slot = 1;
+  CHECK(ballast_place(planner, &where, &placement) == BALLAST_OUT_OF_RANGE);
+
+  step.powers_of_two = step.most_samples = 1;
+  CHECK(ballast_plan_slots(planner, &step, &slots) == BALLAST_OK && slots.slots == 2);
+  step.sizes = 1;
+  CHECK(ballast_plan_slots(planner, &step, &slots) == BALLAST_OUT_OF_RANGE);
+  CHECK(strstr(ballast_error(planner), "size is null") != NULL);
+  step.size = &four; /* the first is above what four GPUs hold */
+  CHECK(ballast_plan_slots(planner, &step, &slots) == BALLAST_INFEASIBLE);
+  CHECK(ballast_error_position(planner) == 0);
+  step.cap_is_soft = 1;
+  CHECK(ballast_plan_slots(planner, &step, &slots) == BALLAST_OK);
+  CHECK(slots.groups_above_cap == 1 && slots.above_cap[0] == slots.owner[0]);
+}
+
+/* Two experts at home on each of four GPUs, which hold three: three copies, and every GPU has 50;
+ * within a tenth two are enough; with what any GPU takes none is needed. */
+static void check_experts(void)
+{
+  static int64_t const tokens[] = {70, 10, 20, 20, 10, 30, 20, 20};
+  static uint32_t const slots[] = {3, 3, 3, 3};
+  static size_t const first[] = {0, 2, 4, 6, 8};
+  static uint32_t now[] = {0, 1, 2, 3, 4, 5, 6, 7};
+  static size_t const wrong[] = {0, 2, 1, 6, 8};
+  ballast_experts_step step = {.struct_size = sizeof step,
+                               .experts = 8,
+                               .loads = tokens,
+                               .gpus = 4,
+                               .slots = slots,
+                               .first_now = first,
+                               .now = now,
+                               .is_uneven = 1};
+  ballast_experts found = {.struct_size = sizeof found};
+  double loads[4] = {0, 0, 0, 0};
+  size_t i;
+  CHECK(ballast_place_experts(planner, &step, &found) == BALLAST_OK);
+  CHECK(found.makespan == 50 && found.gap == 0 && found.kept == 8 && found.least_added == 3);
+  CHECK(found.first_gpu[8] == 11 && found.first_expert[4] == 11);
+  for (i = 0; i < found.first_gpu[8]; ++i) {
+    loads[found.gpu[i]] += (double)found.parts[i] / (double)found.unit;
+  }
+  for (i = 0; i < 4; ++i) { CHECK(loads[i] == 50); }
+  step.within_per_million = 100000;
+  CHECK(ballast_place_experts(planner, &step, &found) == BALLAST_OK && found.first_gpu[8] == 10);
+  step.shared = 200;
+  step.within_per_million = 0;
+  CHECK(ballast_place_experts(planner, &step, &found) == BALLAST_OK && found.first_gpu[8] == 8);
+  CHECK(found.makespan == 100);
+  step.only_shares = 1;
+  CHECK(ballast_place_experts(planner, &step, &found) == BALLAST_OK && found.makespan == 80);
+  step.only_shares = step.is_uneven = 0;
+  CHECK(ballast_place_experts(planner, &step, &found) == BALLAST_OK && found.parts == NULL);
+
+  now[1] = 0;
+  CHECK(ballast_place_experts(planner, &step, &found) == BALLAST_OUT_OF_RANGE);
+  CHECK(strstr(ballast_error(planner), "expert 0 twice on GPU 0") != NULL);
+  now[1] = 8;
+  CHECK(ballast_place_experts(planner, &step, &found) == BALLAST_OUT_OF_RANGE);
+  CHECK(ballast_error_position(planner) == 1);
+  step.first_now = wrong;
+  CHECK(ballast_place_experts(planner, &step, &found) == BALLAST_OUT_OF_RANGE);
+  step.first_now = NULL;
+  step.only_shares = 1;
+  CHECK(ballast_place_experts(planner, &step, &found) == BALLAST_OUT_OF_RANGE);
+  step.only_shares = 0;
+  step.slots = NULL;
+  CHECK(ballast_place_experts(planner, &step, &found) == BALLAST_OUT_OF_RANGE);
+  CHECK(strstr(ballast_error(planner), "slots is null") != NULL);
+}
+
 static void place(size_t number, size_t by, ballast_placement* placement)
 {
   ballast_place_step step = {.struct_size = sizeof step};
@@ -843,6 +960,8 @@ static void check_memory(void)
   ballast_grid grid = {.struct_size = sizeof grid};
   ballast_sharding_step sharding_step = {.struct_size = sizeof sharding_step};
   ballast_sharding sharding = {.struct_size = sizeof sharding};
+  ballast_slots_step slots_step = {.struct_size = sizeof slots_step};
+  ballast_slots slots = {.struct_size = sizeof slots};
   ballast_order_step order_step = {.struct_size = sizeof order_step};
   ballast_order found = {.struct_size = sizeof found};
   ballast_placement placement = {.struct_size = sizeof placement};
@@ -855,8 +974,8 @@ static void check_memory(void)
   plan_grid();
   shard(&sharding);
   order("search");
-  step.samples = grid_step.samples = sharding_step.samples = samples;
-  step.lengths = grid_step.lengths = sharding_step.lengths = lengths;
+  step.samples = grid_step.samples = sharding_step.samples = slots_step.samples = samples;
+  step.lengths = grid_step.lengths = sharding_step.lengths = slots_step.lengths = lengths;
   step.home = grid_step.home = readers;
   for (i = 0; i < samples * gpus; ++i) { not_on_the_last[i] = i % gpus != gpus - 1; }
   order_step.forward = forward;
@@ -871,6 +990,7 @@ static void check_memory(void)
     CHECK(ballast_partition(planner, &step, &plan) == BALLAST_OK);
     CHECK(ballast_partition_grid(planner, &grid_step, &grid) == BALLAST_OK);
     CHECK(ballast_shard(planner, &sharding_step, &sharding) == BALLAST_OK);
+    CHECK(ballast_plan_slots(planner, &slots_step, &slots) == BALLAST_OK);
     CHECK(ballast_order_microbatches(planner, &order_step, &found) == BALLAST_OK);
     pack();
     place(0, BALLAST_BY_RANK, &placement);
@@ -916,6 +1036,8 @@ int main(int count, char** arguments)
     plan_with("refine", "g1n4+g4n1");
     check_route(BALLAST_BY_PLAN);
     check_route(BALLAST_BY_SHARDING);
+    check_slots();
+    check_experts();
     check_own_schedule();
     check_first_tasks();
     check_split_schedule();
