@@ -58,6 +58,58 @@ BALLAST_C_API size_t ballast_error_position(ballast_planner const* planner);
  * this planner. Null: never asked, as at first. */
 BALLAST_C_API int ballast_cancel_when(ballast_planner* planner, int (*is_cancelled)(void* of),
                                       void* of);
+/* The same, asked at most once in so many microseconds, and at first after so many: for what takes
+ * its time, such as a function of another language. */
+BALLAST_C_API int ballast_cancel_every(ballast_planner* planner, size_t microseconds,
+                                       int (*is_cancelled)(void* of), void* of);
+
+/* ---- What a sample costs by its length --------------------------------------------------------- */
+
+/* (linear l + quadratic l^2) / 2^fraction_bits for l tokens: the same on every machine. */
+typedef struct ballast_cost {
+  size_t struct_size;
+  uint64_t linear;
+  uint64_t quadratic;
+  size_t fraction_bits; /* at most 127 */
+} ballast_cost;
+
+/* Measured times, of single samples or of steps. */
+typedef struct ballast_fit_step {
+  size_t struct_size;
+  char const* model; /* "transformer:d=3072,layers=28" */
+  size_t measurements;
+  double const* seconds;  /* [measurements] */
+  int64_t const* lengths; /* [measurements], of single samples; null: */
+  int64_t const*
+      steps; /* [measurements x 4], sums of lengths and of their squares, samples, GPUs */
+} ballast_fit_step;
+
+typedef struct ballast_fit {
+  size_t struct_size;
+  uint64_t linear; /* of the ballast_cost: in picoseconds, of steps in nanoseconds */
+  uint64_t quadratic;
+  size_t fraction_bits;
+  double seconds_per_flop;
+  double gamma;
+  double seconds_per_call;
+  double median_relative_error;
+  double r_squared;
+  double seconds_per_exchanged_token; /* these two of steps */
+  double seconds_per_sequence;
+  size_t misfits;
+  size_t const* misfit; /* [misfits], measurements that are far off */
+} ballast_fit;
+
+/* The one that a text names, such as "transformer:d=3072,gamma=0.405". */
+BALLAST_C_API int ballast_read_cost(ballast_planner* planner, char const* text, ballast_cost* cost);
+/* Writes what each of so many lengths costs. */
+BALLAST_C_API int ballast_price(ballast_planner* planner, ballast_cost const* cost, size_t samples,
+                                int64_t const* lengths, int64_t* costs);
+BALLAST_C_API int ballast_fit_cost(ballast_planner* planner, ballast_fit_step const* step,
+                                   ballast_fit* fit);
+/* Writes 0 to count - 1 in an order that the seed alone decides. */
+BALLAST_C_API int ballast_shuffle(ballast_planner* planner, uint64_t seed, size_t count,
+                                  int64_t* order);
 
 /* ---- Which bag of GPUs computes which sample -------------------------------------------------- */
 
@@ -71,13 +123,24 @@ typedef struct ballast_plan_options {
   size_t admits_short_samples; /* 1: of fewer tokens than every bag has GPUs; 0: refuse them */
   char const* cost;            /* "transformer:d=3072,gamma=0.405"; null: "tokens" */
   char const* policy;          /* "refine:nodes=1000000"; null: "refine" */
+  ballast_cost const* model;   /* instead of `cost`; null: that */
 } ballast_plan_options;
+
+/* One thing that bags, cells or bins have a limited amount of, such as images. */
+typedef struct ballast_cap {
+  int64_t const* of;    /* [samples], what each takes of it; null: its length */
+  int64_t most_per_gpu; /* a bag of G GPUs gets at most G times this; below 0: no limit */
+  int64_t const* most;  /* [bags], what each gets at most; null: no limit */
+  int64_t rounded_to;   /* what a sample takes is rounded up to one of it; 0: 1 */
+  size_t is_soft;       /* 1: a sample above every bag's limit gets a bag for itself */
+} ballast_cap;
 
 /* What decides among plans of one makespan. */
 enum ballast_then {
   BALLAST_THEN_NOTHING = 0,
-  BALLAST_THEN_LEVEL = 1,       /* the next latest bags too */
-  BALLAST_THEN_FEWEST_MOVES = 2 /* of tokens, from `home` */
+  BALLAST_THEN_LEVEL = 1,        /* the next latest bags too */
+  BALLAST_THEN_FEWEST_MOVES = 2, /* of tokens, from `home` */
+  BALLAST_THEN_LEAST = 3         /* the largest sum of `least` */
 };
 
 /* Samples with one key in `together` share a bag, with one key in `apart` they do not. */
@@ -100,6 +163,9 @@ typedef struct ballast_plan_step {
   size_t then;                   /* ballast_then */
   size_t within_per_million;     /* how much longer than the shortest a plan may be for that */
   uint8_t const* fits;           /* [samples x bags], 0: it may not go there; null: all may */
+  size_t caps;                   /* beside the one above: four in all */
+  ballast_cap const* also;       /* [caps] */
+  int64_t const* least;          /* [samples], for BALLAST_THEN_LEAST */
 } ballast_plan_step;
 
 typedef struct ballast_plan {
@@ -120,6 +186,8 @@ typedef struct ballast_plan {
   double gap;                /* at most so far above the best plan: 0.01 is 1 % */
   double moved;              /* share of all tokens that leave the bag of their home */
   uint64_t digest;           /* the same on every rank */
+  size_t is_proven;          /* 1: no plan is better */
+  size_t short_samples;      /* those that leave GPUs of their bag without a token */
 } ballast_plan;
 
 BALLAST_C_API int ballast_set_up_plan(ballast_planner* planner,
@@ -153,7 +221,8 @@ typedef struct ballast_grid_options {
   int64_t weight_multiple; /* weights are rounded up to one of it; 0: 1 */
   size_t counts;           /* ballast_cell_counts, and its number */
   size_t count;
-  size_t meets_microbatch; /* 1: ranks wait in every microbatch; 0: once a step */
+  size_t meets_microbatch;   /* 1: ranks wait in every microbatch; 0: once a step */
+  ballast_cost const* model; /* instead of `cost`; null: that */
 } ballast_grid_options;
 
 typedef struct ballast_grid_step {
@@ -172,6 +241,8 @@ typedef struct ballast_grid_step {
   size_t then;                   /* ballast_then */
   size_t within_per_million;     /* how much longer than the shortest a plan may be for that */
   uint8_t const* fits;           /* [samples x ranks], 0: it may not go there; null: all may */
+  size_t caps;                   /* of cells, beside most_weight: four in all */
+  ballast_cap const* also;       /* [caps], as those of bags */
 } ballast_grid_step;
 
 /* Cell slot * ranks + rank is the microbatch `slot` of that rank. */
@@ -197,12 +268,17 @@ typedef struct ballast_grid {
   double moved;
   uint64_t digest;
   size_t used_microbatches; /* those after them are empty on all ranks */
+  size_t empty_cells;
+  int64_t const* kinds; /* [microbatches], the key of each slot; null: samples have none */
+  size_t is_proven;     /* 1: no plan with as many microbatches is better */
 } ballast_grid;
 
 BALLAST_C_API int ballast_set_up_grid(ballast_planner* planner,
                                       ballast_grid_options const* options);
 BALLAST_C_API int ballast_partition_grid(ballast_planner* planner, ballast_grid_step const* step,
                                          ballast_grid* grid);
+/* Why the last grid has so many microbatches, in a sentence; null before there is one. */
+BALLAST_C_API char const* ballast_why_microbatches(ballast_planner* planner);
 
 /* ---- As few bins of one capacity as are found ------------------------------------------------- */
 
@@ -219,7 +295,14 @@ typedef struct ballast_pack_step {
   size_t is_padded;        /* 1: a bin takes count x longest; 0: the sum */
   int64_t const* more_of;  /* [samples], what each takes of a second capacity, or NULL */
   int64_t more_capacity;
-  size_t is_level; /* 1: of as many bins the largest is least */
+  size_t is_level;         /* 1: of as many bins the largest is least */
+  int64_t const* together; /* [samples], one key shares a bin; null: none */
+  int64_t const* apart;    /* [samples], one key shares no bin; null: none */
+  size_t caps;             /* beside those above: four in all; `capacity` may then be 0 */
+  ballast_cap const* also; /* [caps], of bins */
+  int64_t equal_counts;    /* 1: as many samples in each bin; more: in multiples; 0: any */
+  size_t fills_bins;       /* 1: at least one sample in each bin */
+  int64_t const* least; /* [samples]: of as many bins the largest sum of it is least; null: any */
 } ballast_pack_step;
 
 typedef struct ballast_packing {
@@ -232,6 +315,12 @@ typedef struct ballast_packing {
   uint32_t const* sample; /* [samples], bin by bin */
   int64_t const* loads;   /* [bins] */
   uint64_t digest;
+  size_t empty_bins;
+  uint32_t const* empty; /* [empty_bins], where more were asked for than there are samples */
+  size_t bins_above_cap;
+  uint32_t const* above_cap; /* [bins_above_cap], where a cap is soft */
+  int64_t capacity;          /* the first cap */
+  int64_t largest_bound;     /* no packing into as many bins has a smaller largest one */
 } ballast_packing;
 
 BALLAST_C_API int ballast_pack(ballast_planner* planner, ballast_pack_step const* step,
@@ -517,7 +606,7 @@ typedef struct ballast_order_options {
   size_t struct_size;
   size_t microbatches;
   size_t stages;
-  size_t ranks;              /* 0: one for each stage */
+  size_t ranks;              /* 0: one for each stage, or for v of "interleaved:v=2" */
   int64_t transfer;          /* time from a stage to the next */
   char const* schedule;      /* "gpipe", "interleaved:v=2", "planned"; null: "1f1b" */
   size_t const* first_task;  /* [ranks + 1], from 0, a schedule of your own; null: none */
@@ -526,6 +615,7 @@ typedef struct ballast_order_options {
   uint8_t const* split;      /* [stages], not 0: its backward is in two parts; null: none */
   char const* text;          /* a schedule as a file of tasks or of cells has it; null: none */
   uint64_t const* most_held; /* [ranks], bytes that each may keep; null: no limits */
+  size_t writes_cells;       /* 1: the order has `cells`, whatever its schedule */
 } ballast_order_options;
 
 typedef struct ballast_order_step {
@@ -550,7 +640,8 @@ typedef struct ballast_order {
   size_t ranks;
   size_t const* first_task;  /* [ranks + 1], of the schedule that this is the order of */
   ballast_task const* tasks; /* of rank 0, then of rank 1, ..., in their order */
-  /* The same with its microbatches, as torchtitan loads it; null unless "planned" or from `text`. */
+  /* The same with its microbatches, as torchtitan loads it; null unless "planned", from `text` or
+   * asked for. */
   char const* cells;
 } ballast_order;
 
@@ -560,6 +651,15 @@ BALLAST_C_API int ballast_order_microbatches(ballast_planner* planner,
                                              ballast_order_step const* step, ballast_order* order);
 
 /* ---- How many GPUs each module of a model gets ------------------------------------------------ */
+
+/* What a profile has modules of, and what may be wrong with its numbers. */
+typedef struct ballast_profile {
+  size_t struct_size;
+  size_t modules;
+  char const* const* name; /* [modules] */
+  size_t notes;
+  char const* const* note; /* [notes], a sentence each */
+} ballast_profile;
 
 typedef struct ballast_gpu_kind {
   size_t gpus;
@@ -577,7 +677,7 @@ typedef struct ballast_layout_problem {
   size_t samples;
   int64_t const* sizes; /* [samples x modules], in random order */
   size_t batches;
-  int64_t const* batch_sizes; /* [batches x global_batch x modules] */
+  int64_t const* batch_sizes; /* [batches x global_batch x modules]; null: see `draws` */
   size_t global_batch;
   size_t gpus;
   size_t gpus_per_node;              /* 0: 8 */
@@ -591,6 +691,10 @@ typedef struct ballast_layout_problem {
   uint8_t const* trained_inputs;     /* [modules], 1: a trained projector feeds it; null: none */
   size_t leave_gpus;                 /* 1: GPUs may stay unused */
   size_t share_optimizer;            /* 1: replicas share the optimiser's state */
+  size_t draws;  /* as `ballast search` has it: so many of `sizes`, and all batches, are drawn */
+  uint64_t seed; /* of that */
+  size_t more_virtual_stages;
+  uint32_t const* virtual_stages; /* [more_virtual_stages], to try beside 1 */
 } ballast_layout_problem;
 
 typedef struct ballast_module_layout {
@@ -612,8 +716,12 @@ typedef struct ballast_layouts {
   int64_t lower_bound;                 /* no layout has a shorter step */
   size_t is_proven;                    /* 1: these are the best of all */
   uint32_t const* kind; /* [layouts x modules], of GPUs: 0, or 1 + the place in more_gpus */
+  uint32_t const* virtual_stages; /* [layouts], of each stage of the last module */
+  double gap;
 } ballast_layouts;
 
+BALLAST_C_API int ballast_read_profile(ballast_planner* planner, char const* profile_csv,
+                                       ballast_profile* profile);
 BALLAST_C_API int ballast_search_layouts(ballast_planner* planner,
                                          ballast_layout_problem const* problem,
                                          ballast_layouts* layouts);

@@ -20,7 +20,7 @@ using counts = ballast::counts::rule;
 
 result<void> set_up_grid(ballast_planner& planner, ballast_grid_options const& options)
 {
-  auto const cost = cost_of(options.cost);
+  auto const cost = model_of_options(options);
   if (!cost) { return tl::unexpected(cost.error()); }
   constexpr std::array rules{counts::any, counts::at_most, counts::equal, counts::multiple_of,
                              counts::filled};
@@ -31,7 +31,7 @@ result<void> set_up_grid(ballast_planner& planner, ballast_grid_options const& o
   auto bags = bags_of(options);
   if (!bags) { return tl::unexpected(bags.error()); }
   grid_job& job = planner.grid.emplace();
-  job.cost = cost->cost;
+  job.cost = *cost;
   job.gpus = first_gpus::of<ballast::bag_id>(*bags);
   job.bags = *std::move(bags);
   if (options.microbatches != 0) { job.slots.number = options.microbatches; }
@@ -52,6 +52,7 @@ result<ballast_grid> plan_grid(ballast_planner& planner, ballast_grid_step const
 {
   if (!planner.grid) { return not_set_up("ballast_set_up_grid"); }
   grid_job& job = *planner.grid;
+  job.is_planned = false;
   if (auto priced = price_into(job.samples, job.cost, step.lengths, step.costs, step.samples);
       !priced) {
     return tl::unexpected(priced.error());
@@ -67,6 +68,9 @@ result<ballast_grid> plan_grid(ballast_planner& planner, ballast_grid_step const
   room.is_soft = step.cap_is_soft != 0;
   ballast::placement_limits limits;
   limits.also = {room};
+  if (auto read = add_caps(limits.also, step, job.bags.size()); !read) {
+    return tl::unexpected(read.error());
+  }
   limits.samples = job.counts;
   limits.together = optional_array(step.together, step.samples);
   limits.apart = optional_array(step.apart, step.samples);
@@ -81,6 +85,7 @@ result<ballast_grid> plan_grid(ballast_planner& planner, ballast_grid_step const
       !done) {
     return tl::unexpected(done.error());
   }
+  job.is_planned = true;
   ballast::grid_plan const& plan = job.plan;
   ballast_grid found{};
   found.samples = plan.owner.size();
@@ -103,6 +108,9 @@ result<ballast_grid> plan_grid(ballast_planner& planner, ballast_grid_step const
   found.moved = plan.moved.value();
   found.digest = plan.digest();
   found.used_microbatches = plan.used_microbatches();
+  found.empty_cells = plan.empty_cells();
+  found.kinds = plan.kinds.empty() ? nullptr : plan.kinds.data();
+  found.is_proven = plan.proven_optimal() ? 1 : 0;
   return found;
 }
 
@@ -118,4 +126,17 @@ int ballast_partition_grid(ballast_planner* planner, ballast_grid_step const* st
                            ballast_grid* grid)
 {
   return c_interface::answer(planner, step, grid, c_interface::plan_grid);
+}
+
+char const* ballast_why_microbatches(ballast_planner* planner)
+{
+  char const* why = nullptr;
+  c_interface::guarded(planner, [&]() -> ballast::result<void> {
+    if (planner->grid && planner->grid->is_planned) {
+      planner->grid->why = planner->grid->plan.why();
+      why = planner->grid->why.c_str();
+    }
+    return {};
+  });
+  return why;
 }

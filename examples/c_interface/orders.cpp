@@ -74,7 +74,18 @@ bool is_planned(ballast_order_options const& options)
 
 result<ballast::compiled_schedule> schedule_of(ballast_order_options const& options)
 {
-  std::size_t const ranks = options.ranks == 0 ? options.stages : options.ranks;
+  std::size_t ranks = options.ranks == 0 ? options.stages : options.ranks;
+  bool const is_named = options.text == nullptr && options.first_task == nullptr;
+  if (options.ranks == 0 && options.schedule != nullptr && is_named && !is_planned(options)) {
+    auto const schedule = by_name::parse_schedule(options.schedule);
+    if (!schedule) { return tl::unexpected(schedule.error()); }
+    if (options.stages % schedule->virtual_stages != 0) {
+      return fail(error_code::out_of_range, 0, "schedule '", options.schedule,
+                  "' gives every rank ", schedule->virtual_stages, " virtual stages, and ",
+                  options.stages, " stages are no multiple of that; choose a v that divides");
+    }
+    ranks = options.stages / schedule->virtual_stages;
+  }
   if (options.stages == 0 || options.stages > ballast::stage_graph::most_stages ||
       ranks > options.stages || options.transfer < 0 ||
       options.transfer > ballast::stage_graph::longest_time) {
@@ -128,9 +139,9 @@ result<void> set_up_order(ballast_planner& planner, ballast_order_options const&
   held.most.assign(most.begin(), most.end());
   bool const has_tasks = options.text != nullptr || options.first_task != nullptr;
   bool const plans = is_planned(options) && !has_tasks;
-  planner.order.emplace(order_job{*std::move(schedule), *policy,
-                                  ballast::pipeline_times(options.microbatches, options.stages),
-                                  std::move(held), plans, plans || options.text != nullptr});
+  planner.order.emplace(order_job{
+      *std::move(schedule), *policy, ballast::pipeline_times(options.microbatches, options.stages),
+      std::move(held), plans, plans || options.text != nullptr || options.writes_cells != 0});
   return {};
 }
 

@@ -42,9 +42,17 @@ std::size_t ballast_error_position(ballast_planner const* planner)
 
 int ballast_cancel_when(ballast_planner* planner, int (*is_cancelled)(void*), void* of)
 {
+  return ballast_cancel_every(planner, 0, is_cancelled, of);
+}
+
+int ballast_cancel_every(ballast_planner* planner, std::size_t microseconds,
+                         int (*is_cancelled)(void*), void* of)
+{
   return c_interface::guarded(planner, [&]() -> ballast::result<void> {
-    planner->is_cancelled = is_cancelled;
-    planner->cancelled_of = of;
+    constexpr std::size_t most = 3'600'000'000;  // an hour
+    planner->stop.is_cancelled = is_cancelled;
+    planner->stop.of = of;
+    planner->stop.pause = std::chrono::microseconds(std::min(microseconds, most));
     return {};
   });
 }

@@ -27,6 +27,7 @@
 #include <ballast/topology/cluster.hpp>
 #include <ballast/topology/device_groups.hpp>
 
+#include <chrono>
 #include <cstring>
 #include <exception>
 #include <new>
@@ -78,6 +79,7 @@ struct plan_job {
   first_gpus gpus;
   by_name::any_policy policy;
   ballast::quadratic_cost cost;
+  bool has_model = false;
   std::vector<priced_length> samples;
   ballast::partition_plan plan;
   bool is_planned = false;
@@ -93,6 +95,8 @@ struct grid_job {
   ballast::quadratic_cost cost;
   std::vector<priced_length> samples;
   ballast::grid_plan plan;
+  bool is_planned = false;
+  std::string why;
   ballast::workspace memory;
 };
 
@@ -167,8 +171,54 @@ struct order_job {
   std::string cells = {};
 };
 
+/// Texts that C reads.
+struct c_texts {
+  std::vector<std::string> texts;
+  std::vector<char const*> pointers;
+
+  void keep(std::vector<std::string> given)
+  {
+    texts = std::move(given);
+    pointers.clear();
+    for (std::string const& each : texts) { pointers.push_back(each.c_str()); }
+  }
+};
+
+/// Asks whether to stop, at most once in `pause`: the clock is read less often where asking is.
+struct stop_question {
+  using clock = std::chrono::steady_clock;
+
+  int (*is_cancelled)(void*) = nullptr;
+  void* of = nullptr;
+  std::chrono::microseconds pause{0};
+  clock::time_point next = {};
+  std::uint32_t polls = 0;
+  std::uint32_t every = 1;
+
+  void begin()
+  {
+    if (pause.count() != 0) { next = clock::now() + pause; }
+    polls = 0;
+    every = 1;
+  }
+  [[nodiscard]] bool asks()
+  {
+    constexpr std::uint32_t many = 20'000;  // in a pause: the clock would take a part of it
+    if (is_cancelled == nullptr) { return false; }
+    if (pause.count() == 0) { return is_cancelled(of) != 0; }
+    ++polls;
+    if (polls % every != 0 || clock::now() < next) { return false; }
+    bool const stops = is_cancelled(of) != 0;
+    next = clock::now() + pause;
+    every = polls > many ? 16 : 1;
+    polls = 0;
+    return stops;
+  }
+};
+
 struct found_layouts {
   std::vector<ballast_module_layout> modules;
+  std::vector<std::uint32_t> virtual_stages;
   std::vector<std::uint32_t> kinds;
   std::vector<std::uint32_t> microbatches;
   std::vector<std::int64_t> simulated;
@@ -189,9 +239,11 @@ struct ballast_planner {
   c_interface::route_job route;
   std::optional<c_interface::order_job> order;
   c_interface::found_layouts layouts;
+  c_interface::c_texts modules;
+  c_interface::c_texts notes;
+  std::vector<std::size_t> misfits;
 
-  int (*is_cancelled)(void*) = nullptr;
-  void* cancelled_of = nullptr;
+  c_interface::stop_question stop;
   ballast::error error;
   bool is_out_of_memory = false;  // then there may be none for a sentence either
 };
@@ -293,10 +345,22 @@ int answer(ballast_planner* planner, Step const* step, Found* wanted, Plan const
     if (auto checked = check_result(wanted); !checked) { return checked; }
     auto const known = read(step);
     if (!known) { return tl::unexpected(known.error()); }
-    ballast::cancellable const until([planner] {
-      return planner->is_cancelled != nullptr && planner->is_cancelled(planner->cancelled_of) != 0;
-    });
+    planner->stop.begin();
+    ballast::cancellable const until([planner] { return planner->stop.asks(); });
     result<Found> const found = plan(*planner, *known);
+    if (!found) { return tl::unexpected(found.error()); }
+    write(wanted, *found);
+    return {};
+  });
+}
+
+/// The same of a call whose arguments are no struct.
+template <class Found, class Make>
+int write_answer(ballast_planner* planner, Found* wanted, Make const& make) noexcept
+{
+  return guarded(planner, [&]() -> result<void> {
+    if (auto checked = check_result(wanted); !checked) { return checked; }
+    result<Found> const found = make();
     if (!found) { return tl::unexpected(found.error()); }
     write(wanted, *found);
     return {};
@@ -344,6 +408,24 @@ inline result<ballast::cost_spec> cost_of(char const* text)
   return ballast::parse_cost_spec(text == nullptr ? "tokens" : text);
 }
 
+inline result<ballast::quadratic_cost> model_of(ballast_cost const& given)
+{
+  if (given.fraction_bits > 127) {
+    return fail(error_code::out_of_range, 0, "fraction_bits is ", given.fraction_bits,
+                "; give a number from 0 to 127");
+  }
+  return ballast::quadratic_cost{given.linear, given.quadratic,
+                                 static_cast<std::uint32_t>(given.fraction_bits)};
+}
+
+/// The model that options of plans and of grids say in the same words.
+template <class Options>
+result<ballast::quadratic_cost> model_of_options(Options const& options)
+{
+  if (options.model != nullptr) { return read(options.model).and_then(model_of); }
+  return cost_of(options.cost).map([](ballast::cost_spec const& spec) { return spec.cost; });
+}
+
 /// The bags that options of plans and of grids say in the same words.
 template <class Options>
 result<ballast::bag_layout> bags_of(Options const& options)
@@ -364,12 +446,28 @@ result<ballast::bag_layout> bags_of(Options const& options)
   return bags->with_short_samples(ballast::short_samples::admitted);
 }
 
+/// The caps of a step beside its first one, of bags, cells or bins.
+template <class Step>
+result<void> add_caps(ballast::caps& caps, Step const& step, std::size_t bags)
+{
+  auto const also = array("also", step.also, step.caps);
+  if (!also) { return tl::unexpected(also.error()); }
+  for (ballast_cap const& each : *also) {
+    caps.add({.of = optional_array(each.of, step.samples),
+              .most_per_gpu = each.most_per_gpu < 0 ? ballast::no_limit : each.most_per_gpu,
+              .most = optional_array(each.most, bags),
+              .rounded_to = each.rounded_to == 0 ? 1 : each.rounded_to,
+              .is_soft = each.is_soft != 0});
+  }
+  return {};
+}
+
 /// What decides among plans of one makespan, as steps of plans and of grids say it.
 template <class Step>
-result<void> read_then(ballast::placement_limits& limits, Step const& step)
+result<void> read_then(ballast::placement_limits& limits, Step const& step,
+                       std::size_t most = BALLAST_THEN_FEWEST_MOVES)
 {
-  if (step.then > BALLAST_THEN_FEWEST_MOVES ||
-      step.within_per_million > std::numeric_limits<std::uint32_t>::max()) {
+  if (step.then > most || step.within_per_million > std::numeric_limits<std::uint32_t>::max()) {
     return fail(error_code::out_of_range, 0, "then is ", step.then, " and within_per_million ",
                 step.within_per_million, "; give one of ballast_then, and a number below 2^32");
   }

@@ -16,13 +16,14 @@ result<void> set_up_plan(ballast_planner& planner, ballast_plan_options const& o
 {
   auto const policy = by_name::parse_policy(options.policy == nullptr ? "refine" : options.policy);
   if (!policy) { return tl::unexpected(policy.error()); }
-  auto const cost = cost_of(options.cost);
+  auto const cost = model_of_options(options);
   if (!cost) { return tl::unexpected(cost.error()); }
   auto bags = bags_of(options);
   if (!bags) { return tl::unexpected(bags.error()); }
   plan_job& job = planner.plan.emplace();
   job.policy = *policy;
-  job.cost = cost->cost;
+  job.cost = *cost;
+  job.has_model = options.model != nullptr || options.cost != nullptr;
   job.gpus = first_gpus::of<ballast::bag_id>(*bags);
   job.bags = *std::move(bags);
   return {};
@@ -37,6 +38,13 @@ result<ballast_plan> plan_step(ballast_planner& planner, ballast_plan_step const
       !priced) {
     return tl::unexpected(priced.error());
   }
+  if (step.costs != nullptr && !job.has_model &&
+      ballast::batching_of(job.policy) == ballast::batching::attention_padded) {
+    return fail(
+        error_code::out_of_range, 0,
+        "the policy pads attention alone, and costs one by one do not say what of them that "
+        "is; name a cost model");
+  }
   ballast::placement_limits keep;
   ballast::cap room;
   keep.together = optional_array(step.together, step.samples);
@@ -48,7 +56,10 @@ result<ballast_plan> plan_step(ballast_planner& planner, ballast_plan_step const
   room.is_soft = step.cap_is_soft != 0;
   bool const is_capped =
       !room.of.empty() || step.most_per_gpu != 0 || !room.most.empty() || room.is_soft;
-  if (is_capped) { keep.also = {room}; }
+  if (is_capped) { keep.also.add(room); }
+  if (auto read = add_caps(keep.also, step, job.bags.size()); !read) {
+    return tl::unexpected(read.error());
+  }
   int const rules = (step.most_samples != 0 ? 1 : 0) + (step.equal_counts != 0 ? 1 : 0) +
                     (step.fills_bags != 0 ? 1 : 0);
   if (rules > 1) {
@@ -58,7 +69,14 @@ result<ballast_plan> plan_step(ballast_planner& planner, ballast_plan_step const
   if (step.most_samples != 0) { keep.samples = ballast::counts::at_most(step.most_samples); }
   if (step.equal_counts != 0) { keep.samples = ballast::counts::equal(step.equal_counts); }
   if (step.fills_bags != 0) { keep.samples = ballast::counts::filled(); }
-  if (auto read = read_then(keep, step); !read) { return tl::unexpected(read.error()); }
+  if (auto read = read_then(keep, step, BALLAST_THEN_LEAST); !read) {
+    return tl::unexpected(read.error());
+  }
+  if (step.then == BALLAST_THEN_LEAST) {
+    auto const least = array("least", step.least, step.samples);
+    if (!least) { return tl::unexpected(least.error()); }
+    keep.then = ballast::least(*least);
+  }
   keep.starting_loads = optional_array(step.starting_loads, job.bags.size());
   fit_table const fits{step.fits, job.bags.size()};
   if (step.fits != nullptr) { keep.fits = fits; }
@@ -87,6 +105,8 @@ result<ballast_plan> plan_step(ballast_planner& planner, ballast_plan_step const
   found.gap = plan.gap();
   found.moved = plan.moved.value();
   found.digest = plan.digest();
+  found.is_proven = plan.proven_optimal() ? 1 : 0;
+  found.short_samples = plan.short_samples;
   return found;
 }
 

@@ -211,6 +211,10 @@ static void print_layouts(char const* profile, int is_further)
 
 static void print_sizes(void)
 {
+  PRINT_SIZE(ballast_cost);
+  PRINT_SIZE(ballast_fit_step);
+  PRINT_SIZE(ballast_fit);
+  PRINT_SIZE(ballast_cap);
   PRINT_SIZE(ballast_plan_options);
   PRINT_SIZE(ballast_plan_step);
   PRINT_SIZE(ballast_plan);
@@ -240,6 +244,7 @@ static void print_sizes(void)
   PRINT_SIZE(ballast_order_options);
   PRINT_SIZE(ballast_order_step);
   PRINT_SIZE(ballast_order);
+  PRINT_SIZE(ballast_profile);
   PRINT_SIZE(ballast_gpu_kind);
   PRINT_SIZE(ballast_layout_problem);
   PRINT_SIZE(ballast_module_layout);
