@@ -63,7 +63,7 @@ BALLAST_C_API int ballast_cancel_when(ballast_planner* planner, int (*is_cancell
 BALLAST_C_API int ballast_cancel_every(ballast_planner* planner, size_t microseconds,
                                        int (*is_cancelled)(void* of), void* of);
 
-/* ---- What a sample costs by its length --------------------------------------------------------- */
+/* ---- What a sample costs by its length ------------------------------------------------------- */
 
 /* (linear l + quadratic l^2) / 2^fraction_bits for l tokens: the same on every machine. */
 typedef struct ballast_cost {
@@ -107,11 +107,49 @@ BALLAST_C_API int ballast_price(ballast_planner* planner, ballast_cost const* co
                                 int64_t const* lengths, int64_t* costs);
 BALLAST_C_API int ballast_fit_cost(ballast_planner* planner, ballast_fit_step const* step,
                                    ballast_fit* fit);
+
+/* ---- Which samples of a data set each step has ----------------------------------------------- */
+
 /* Writes 0 to count - 1 in an order that the seed alone decides. */
 BALLAST_C_API int ballast_shuffle(ballast_planner* planner, uint64_t seed, size_t count,
                                   int64_t* order);
 
-/* ---- Which bag of GPUs computes which sample -------------------------------------------------- */
+typedef struct ballast_sampler_options {
+  size_t struct_size;
+  size_t samples;         /* of the data set */
+  int64_t const* lengths; /* [samples], which are copied; null: not known */
+  size_t step_samples;    /* of a step, over all ranks */
+  uint64_t seed;
+  size_t in_order;  /* 1: epochs are not shuffled */
+  size_t drop_last; /* 1: samples that do not fill a step are left out; 0: the last has fewer */
+} ballast_sampler_options;
+
+/* These three numbers are a sampler's state, to be saved after a step as `next_epoch`, `next_step`
+ * and `made_by`. Ranks may be others when it goes on: steps keep their samples. */
+typedef struct ballast_draw_step {
+  size_t struct_size;
+  uint64_t epoch;
+  uint64_t step;    /* of the epoch, from 0 */
+  uint64_t made_by; /* another sampler's is refused; 0: not checked */
+} ballast_draw_step;
+
+typedef struct ballast_draw {
+  size_t struct_size;
+  size_t steps; /* of an epoch */
+  size_t samples;
+  int64_t const* sample;  /* [samples], of the data set */
+  int64_t const* lengths; /* [samples]; null where they are not known */
+  uint64_t next_epoch;
+  uint64_t next_step;
+  uint64_t made_by; /* from the sampler's options and lengths; never 0 */
+} ballast_draw;
+
+BALLAST_C_API int ballast_set_up_sampler(ballast_planner* planner,
+                                         ballast_sampler_options const* options);
+BALLAST_C_API int ballast_draw_samples(ballast_planner* planner, ballast_draw_step const* step,
+                                       ballast_draw* draw);
+
+/* ---- Which bag of GPUs computes which sample ------------------------------------------------- */
 
 typedef struct ballast_plan_options {
   size_t struct_size;
@@ -195,7 +233,7 @@ BALLAST_C_API int ballast_set_up_plan(ballast_planner* planner,
 BALLAST_C_API int ballast_partition(ballast_planner* planner, ballast_plan_step const* step,
                                     ballast_plan* plan);
 
-/* ---- Which rank computes which sample in which microbatch ------------------------------------- */
+/* ---- Which rank computes which sample in which microbatch ------------------------------------ */
 
 enum ballast_cell_counts {
   BALLAST_ANY_COUNT = 0,
@@ -223,6 +261,7 @@ typedef struct ballast_grid_options {
   size_t count;
   size_t meets_microbatch;   /* 1: ranks wait in every microbatch; 0: once a step */
   ballast_cost const* model; /* instead of `cost`; null: that */
+  size_t least_microbatches; /* of a number that is found; 0: 1 */
 } ballast_grid_options;
 
 typedef struct ballast_grid_step {
@@ -269,8 +308,9 @@ typedef struct ballast_grid {
   uint64_t digest;
   size_t used_microbatches; /* those after them are empty on all ranks */
   size_t empty_cells;
-  int64_t const* kinds; /* [microbatches], the key of each slot; null: samples have none */
-  size_t is_proven;     /* 1: no plan with as many microbatches is better */
+  int64_t const* kinds;   /* [microbatches], the key of each slot; null: samples have none */
+  size_t is_proven;       /* 1: no plan with as many microbatches is better */
+  int64_t const* longest; /* [cells x 2], what ballast_pad_grid pads to: source, target; or null */
 } ballast_grid;
 
 BALLAST_C_API int ballast_set_up_grid(ballast_planner* planner,
@@ -280,9 +320,36 @@ BALLAST_C_API int ballast_partition_grid(ballast_planner* planner, ballast_grid_
 /* Why the last grid has so many microbatches, in a sentence; null before there is one. */
 BALLAST_C_API char const* ballast_why_microbatches(ballast_planner* planner);
 
-/* ---- As few bins of one capacity as are found ------------------------------------------------- */
+/* What the loss of a cell or of a bag counts, so that the step's is the mean over all that have one,
+ * however many of them are where. */
+typedef struct ballast_loss_step {
+  size_t struct_size;
+  size_t samples;
+  int64_t const* labels; /* [samples], how many tokens of each have a loss */
+  uint32_t const* owner; /* [samples], the cell or bag of each, as plans have it */
+  size_t cells;
+  size_t averaged_over; /* processes whose gradients are averaged; 0: they are added up */
+} ballast_loss_step;
 
-/* With one of the limits behind capacity, a call allocates. */
+typedef struct ballast_losses {
+  size_t struct_size;
+  size_t cells;
+  double const* weights; /* [cells], of the mean loss of its tokens; 0 where it has none */
+  double token_weight;   /* of the sum of losses, on each process of its own tokens */
+  int64_t const* labels; /* [cells] */
+  int64_t all_labels;
+} ballast_losses;
+
+BALLAST_C_API int ballast_weigh_losses(ballast_planner* planner, ballast_loss_step const* step,
+                                       ballast_losses* losses);
+
+/* ---- As few bins of one capacity as are found ------------------------------------------------ */
+
+/* With one of the limits behind capacity, a call allocates.
+ *
+ * A stream is packed call after call: what one leaves comes first in the next, before new samples.
+ * The bins that are kept are then a multiple of multiple_of, and at least so many of the fullest
+ * where there are so many; one of them has sample 0, so that none waits for ever. */
 typedef struct ballast_pack_step {
   size_t struct_size;
   size_t samples;
@@ -303,13 +370,18 @@ typedef struct ballast_pack_step {
   int64_t equal_counts;    /* 1: as many samples in each bin; more: in multiples; 0: any */
   size_t fills_bins;       /* 1: at least one sample in each bin */
   int64_t const* least; /* [samples]: of as many bins the largest sum of it is least; null: any */
+  int64_t least_load;   /* a stream: samples of bins that hold less are left; 0: none */
+  size_t most_bins;     /* a stream: so are those of all but so many, the fullest; 0: none */
 } ballast_pack_step;
+
+/* The owner of a sample that is left. */
+#define BALLAST_LEFT UINT32_MAX
 
 typedef struct ballast_packing {
   size_t struct_size;
   size_t samples;
   size_t bins;
-  size_t fewest_bins;     /* no packing has fewer */
+  size_t fewest_bins;     /* no packing has fewer; of a stream, of all samples */
   uint32_t const* owner;  /* [samples], the bin of each */
   size_t const* first;    /* [bins + 1] */
   uint32_t const* sample; /* [samples], bin by bin */
@@ -321,12 +393,46 @@ typedef struct ballast_packing {
   uint32_t const* above_cap; /* [bins_above_cap], where a cap is soft */
   int64_t capacity;          /* the first cap */
   int64_t largest_bound;     /* no packing into as many bins has a smaller largest one */
+  size_t samples_left;
+  uint32_t const* left; /* [samples_left], of a stream, ascending */
 } ballast_packing;
 
 BALLAST_C_API int ballast_pack(ballast_planner* planner, ballast_pack_step const* step,
                                ballast_packing* packing);
 
-/* ---- Which rows of packed documents each rank of a context-parallel group has ------------------ */
+/* ---- Batches that are padded to their longest source and their longest target ---------------- */
+
+/* source s + target t + source_squared s^2 + product s t + target_squared t^2; none is negative. */
+typedef struct ballast_padded_cost {
+  int64_t source;
+  int64_t target;
+  int64_t source_squared;
+  int64_t product;
+  int64_t target_squared;
+} ballast_padded_cost;
+
+/* A batch costs, and weighs, its samples times what one does with its longest lengths. */
+typedef struct ballast_pad_step {
+  size_t struct_size;
+  size_t samples;
+  int64_t const* source; /* [samples] */
+  int64_t const* target; /* [samples]; null: 0 */
+  ballast_padded_cost cost;
+  ballast_padded_cost weight; /* all 0: the cost */
+  int64_t most_weight;        /* of a batch; 0: no limit */
+  size_t ranks;
+  size_t microbatches; /* of every rank; 0: 1 */
+  uint64_t work;       /* of the search, in steps; 0: 2,000,000 */
+} ballast_pad_step;
+
+/* One batch for each rank and microbatch, so that the busiest rank has least. It allocates. */
+BALLAST_C_API int ballast_pad_grid(ballast_planner* planner, ballast_pad_step const* step,
+                                   ballast_grid* grid);
+/* As few batches within most_weight as are found; ranks, microbatches and cost say nothing. */
+BALLAST_C_API int ballast_pad_to_cap(ballast_planner* planner, ballast_pad_step const* step,
+                                     ballast_packing* packing);
+
+/* ---- Which rows of packed documents each rank of a context-parallel group has ---------------- */
 
 /* Queries see the keys of their document up to their own. */
 typedef struct ballast_row_mask {
@@ -364,7 +470,7 @@ typedef struct ballast_row_split {
 BALLAST_C_API int ballast_split_rows(ballast_planner* planner, ballast_rows_step const* step,
                                      ballast_row_split* split);
 
-/* ---- Over how many GPUs each sequence is split ------------------------------------------------ */
+/* ---- Over how many GPUs each sequence is split ----------------------------------------------- */
 
 typedef struct ballast_sharding_options {
   size_t struct_size;
@@ -413,7 +519,7 @@ BALLAST_C_API int ballast_set_up_sharding(ballast_planner* planner,
 BALLAST_C_API int ballast_shard(ballast_planner* planner, ballast_sharding_step const* step,
                                 ballast_sharding* sharding);
 
-/* ---- Which groups of GPUs tile each slot, and which samples they compute ---------------------- */
+/* ---- Which groups of GPUs tile each slot, and which samples they compute --------------------- */
 
 /* The job is that of ballast_set_up_sharding: its GPUs, its cost and its largest degree. In each
  * slot every GPU is in one group, which splits each of its samples over all its GPUs. */
@@ -464,7 +570,36 @@ typedef struct ballast_slots {
 BALLAST_C_API int ballast_plan_slots(ballast_planner* planner, ballast_slots_step const* step,
                                      ballast_slots* slots);
 
-/* ---- On which GPUs the experts of a mixture lie ----------------------------------------------- */
+/* ---- Which layers of a model each stage of a pipeline has ------------------------------------ */
+
+/* A cut is made before training, and allocates. */
+typedef struct ballast_chain_step {
+  size_t struct_size;
+  size_t layers;                   /* with the embedding, the head and the loss */
+  int64_t const* costs;            /* [layers], in any unit */
+  int64_t const* state_bytes;      /* [layers]; null: 0 */
+  int64_t const* activation_bytes; /* [layers], of one microbatch; null: 0 */
+  size_t ranks;
+  size_t chunks;             /* of each rank: stage s lies on rank s % ranks; 0: 1 */
+  int64_t const* capacities; /* [ranks], bytes of each; null: no limits */
+  int64_t const* held;       /* [ranks x chunks], microbatches that a stage keeps; null: one each */
+} ballast_chain_step;
+
+typedef struct ballast_chain {
+  size_t struct_size;
+  size_t stages;
+  size_t ranks;
+  size_t const* first;  /* [stages + 1], the first layer of each, and their number */
+  int64_t const* loads; /* [ranks] */
+  int64_t makespan;     /* the largest load */
+  int64_t lower_bound;
+  double gap;
+} ballast_chain;
+
+BALLAST_C_API int ballast_cut_chain(ballast_planner* planner, ballast_chain_step const* step,
+                                    ballast_chain* chain);
+
+/* ---- On which GPUs the experts of a mixture lie ---------------------------------------------- */
 
 /* Placing allocates. With `first_now` and is_uneven, experts stay where they are and get copies. */
 typedef struct ballast_experts_step {
@@ -508,7 +643,7 @@ typedef struct ballast_experts {
 BALLAST_C_API int ballast_place_experts(ballast_planner* planner, ballast_experts_step const* step,
                                         ballast_experts* experts);
 
-/* ---- Where every token lies, and which rows go where ------------------------------------------ */
+/* ---- Where every token lies, and which rows go where ----------------------------------------- */
 
 /* A planner keeps so many placements, by number. */
 enum { BALLAST_PLACEMENTS = 8 };
@@ -592,7 +727,7 @@ BALLAST_C_API int ballast_place(ballast_planner* planner, ballast_place_step con
 BALLAST_C_API int ballast_plan_route(ballast_planner* planner, ballast_route_step const* step,
                                      ballast_route* route);
 
-/* ---- In which order a pipeline computes its microbatches -------------------------------------- */
+/* ---- In which order a pipeline computes its microbatches ------------------------------------- */
 
 /* A pass of the microbatch at a position of the order, on a stage. */
 typedef struct ballast_task {
@@ -650,7 +785,7 @@ BALLAST_C_API int ballast_set_up_order(ballast_planner* planner,
 BALLAST_C_API int ballast_order_microbatches(ballast_planner* planner,
                                              ballast_order_step const* step, ballast_order* order);
 
-/* ---- How many GPUs each module of a model gets ------------------------------------------------ */
+/* ---- How many GPUs each module of a model gets ----------------------------------------------- */
 
 /* What a profile has modules of, and what may be wrong with its numbers. */
 typedef struct ballast_profile {

@@ -28,12 +28,21 @@ result<void> set_up_grid(ballast_planner& planner, ballast_grid_options const& o
     return fail(error_code::out_of_range, 0, "counts is ", options.counts,
                 "; give one of ballast_cell_counts");
   }
+  constexpr std::size_t most_microbatches = std::size_t{1} << 31;
+  if (options.least_microbatches != 0 &&
+      (options.microbatches != 0 || options.least_microbatches > most_microbatches)) {
+    return fail(error_code::out_of_range, 0, "least_microbatches is ", options.least_microbatches,
+                " and microbatches ", options.microbatches, "; give one of both, and at most 2^31");
+  }
+  std::size_t const multiple = std::max<std::size_t>(options.multiple_of, 1);
+  std::size_t const least = (options.least_microbatches + multiple - 1) / multiple * multiple;
   auto bags = bags_of(options);
   if (!bags) { return tl::unexpected(bags.error()); }
   grid_job& job = planner.grid.emplace();
   job.cost = *cost;
   job.gpus = first_gpus::of<ballast::bag_id>(*bags);
   job.bags = *std::move(bags);
+  job.least_microbatches = least;
   if (options.microbatches != 0) { job.slots.number = options.microbatches; }
   if (options.multiple_of != 0) { job.slots.multiple_of = options.multiple_of; }
   if (options.meets_microbatch != 0) { job.slots.meet = ballast::grid_meeting::microbatch; }
@@ -79,21 +88,31 @@ result<ballast_grid> plan_grid(ballast_planner& planner, ballast_grid_step const
   fit_table const fits{step.fits, job.bags.size()};
   if (step.fits != nullptr) { limits.fits = fits; }
   if (auto read = read_then(limits, step); !read) { return tl::unexpected(read.error()); }
-  if (auto done =
-          ballast::partition_grid_into(job.plan, job.memory, job.samples, job.bags, slots,
-                                       &priced_length::cost, &priced_length::length, limits);
-      !done) {
-    return tl::unexpected(done.error());
+  auto const plan = [&] {
+    return ballast::partition_grid_into(job.plan, job.memory, job.samples, job.bags, slots,
+                                        &priced_length::cost, &priced_length::length, limits);
+  };
+  auto done = plan();
+  if (done && job.plan.microbatches < job.least_microbatches) {
+    slots.number = job.least_microbatches;
+    done = plan();
   }
+  if (!done) { return tl::unexpected(done.error()); }
   job.is_planned = true;
-  ballast::grid_plan const& plan = job.plan;
+  return grid_of(job.plan, job.gpus);
+}
+
+}  // namespace
+
+ballast_grid grid_of(ballast::grid_plan const& plan, first_gpus const& ranks)
+{
   ballast_grid found{};
   found.samples = plan.owner.size();
   found.ranks = plan.ranks;
   found.microbatches = plan.microbatches;
   found.fewest_microbatches = plan.fewest_microbatches;
-  found.rank_first_gpu = job.gpus.first.data();
-  found.rank_gpus = job.gpus.gpus.data();
+  found.rank_first_gpu = ranks.first.data();
+  found.rank_gpus = ranks.gpus.data();
   found.owner = integers(plan.owner.data());
   found.first = plan.samples.offsets().data();
   found.sample = integers(plan.samples.values().data());
@@ -111,10 +130,10 @@ result<ballast_grid> plan_grid(ballast_planner& planner, ballast_grid_step const
   found.empty_cells = plan.empty_cells();
   found.kinds = plan.kinds.empty() ? nullptr : plan.kinds.data();
   found.is_proven = plan.proven_optimal() ? 1 : 0;
+  if (!plan.longest.empty()) { found.longest = &plan.longest.data()->source; }
   return found;
 }
 
-}  // namespace
 }  // namespace c_interface
 
 int ballast_set_up_grid(ballast_planner* planner, ballast_grid_options const* options)

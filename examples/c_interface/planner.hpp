@@ -10,6 +10,7 @@
 #include <ballast/core.hpp>
 #include <ballast/cost/cost_spec.hpp>
 #include <ballast/cost/quadratic_cost.hpp>
+#include <ballast/parallelism/cut_chain.hpp>
 #include <ballast/parallelism/share_experts.hpp>
 #include <ballast/partition/grid/grid_plan.hpp>
 #include <ballast/partition/packing/packing_plan.hpp>
@@ -90,6 +91,7 @@ struct grid_job {
   ballast::bag_layout bags;
   first_gpus gpus;
   ballast::microbatches slots;
+  std::size_t least_microbatches = 0;
   ballast::cap room;
   ballast::counts counts;
   ballast::quadratic_cost cost;
@@ -100,9 +102,48 @@ struct grid_job {
   ballast::workspace memory;
 };
 
+/// Labels of cells, and what their losses weigh.
+struct loss_job {
+  std::vector<std::int64_t> labels;
+  std::vector<double> weights;
+};
+
+/// What of a packing goes on, and what is left for the next call.
+struct stream_part {
+  std::vector<std::uint32_t> by_load;  ///< bins
+  std::vector<std::uint32_t> bin_of;   ///< of each bin of the plan, its new number
+  std::vector<std::uint32_t> owner;
+  std::vector<std::size_t> first;
+  std::vector<std::uint32_t> sample;
+  std::vector<std::int64_t> loads;
+  std::vector<std::uint32_t> above_cap;
+  std::vector<std::uint32_t> left;
+};
+
 struct pack_job {
   ballast::packing_plan plan;
+  stream_part stream;
   ballast::workspace memory;
+};
+
+struct pad_job {
+  std::vector<ballast::padded_lengths> lengths;
+  first_gpus gpus;
+  ballast::grid_plan grid;
+  ballast::packing_plan packing;
+};
+
+struct sampler_job {
+  std::vector<std::int64_t> lengths;
+  std::size_t samples = 0;
+  std::size_t step_samples = 0;
+  std::uint64_t seed = 0;
+  bool shuffles = true;
+  bool drops_last = false;
+  std::uint64_t made_by = 0;
+  std::uint64_t epoch = 0;
+  std::vector<std::int64_t> order;  ///< of the epoch; empty: of none yet
+  std::vector<std::int64_t> drawn_lengths;
 };
 
 struct rows_job {
@@ -230,10 +271,14 @@ struct found_layouts {
 struct ballast_planner {
   std::optional<c_interface::plan_job> plan;
   std::optional<c_interface::grid_job> grid;
+  c_interface::loss_job losses;
   c_interface::pack_job pack;
+  c_interface::pad_job pad;
+  std::optional<c_interface::sampler_job> sampler;
   c_interface::rows_job rows;
   std::optional<c_interface::sharding_job> sharding;
   c_interface::slots_job slots;
+  ballast::chain_cut chain;
   c_interface::experts_job experts;
   std::array<c_interface::placed, BALLAST_PLACEMENTS> placements;
   c_interface::route_job route;
@@ -393,8 +438,17 @@ result<std::span<T const>> array(char const* name, T const* values, std::size_t 
   if (values == nullptr && count > 0) {
     return fail(error_code::out_of_range, 0, name, " is null; give an array of ", count);
   }
+  constexpr std::size_t most = std::size_t{1} << 32;
+  if (count > most) {
+    return fail(error_code::out_of_range, 0, name, " was said to have ", count,
+                " entries; give at most 2^32");
+  }
   return std::span<T const>(values, count);
 }
+
+/// What C reads of a grid, and of a packing.
+ballast_grid grid_of(ballast::grid_plan const& plan, first_gpus const& ranks);
+ballast_packing packing_of(ballast::packing_plan const& plan);
 
 /// Identifiers as the integers that they are.
 template <ballast::identifier Id>

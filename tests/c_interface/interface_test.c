@@ -214,6 +214,9 @@ static void print_sizes(void)
   PRINT_SIZE(ballast_cost);
   PRINT_SIZE(ballast_fit_step);
   PRINT_SIZE(ballast_fit);
+  PRINT_SIZE(ballast_sampler_options);
+  PRINT_SIZE(ballast_draw_step);
+  PRINT_SIZE(ballast_draw);
   PRINT_SIZE(ballast_cap);
   PRINT_SIZE(ballast_plan_options);
   PRINT_SIZE(ballast_plan_step);
@@ -221,8 +224,12 @@ static void print_sizes(void)
   PRINT_SIZE(ballast_grid_options);
   PRINT_SIZE(ballast_grid_step);
   PRINT_SIZE(ballast_grid);
+  PRINT_SIZE(ballast_loss_step);
+  PRINT_SIZE(ballast_losses);
   PRINT_SIZE(ballast_pack_step);
   PRINT_SIZE(ballast_packing);
+  PRINT_SIZE(ballast_padded_cost);
+  PRINT_SIZE(ballast_pad_step);
   PRINT_SIZE(ballast_row_mask);
   PRINT_SIZE(ballast_rows_step);
   PRINT_SIZE(ballast_row_split);
@@ -231,6 +238,8 @@ static void print_sizes(void)
   PRINT_SIZE(ballast_sharding);
   PRINT_SIZE(ballast_slots_step);
   PRINT_SIZE(ballast_slots);
+  PRINT_SIZE(ballast_chain_step);
+  PRINT_SIZE(ballast_chain);
   PRINT_SIZE(ballast_experts_step);
   PRINT_SIZE(ballast_experts);
   PRINT_SIZE(ballast_place_step);
@@ -745,6 +754,245 @@ static void check_experts(void)
   CHECK(strstr(ballast_error(planner), "slots is null") != NULL);
 }
 
+/* Losses of four ranks' two microbatches, as sums over labels, some of which have none: their
+ * weighted means, averaged over ranks, are the mean over all labels. */
+static void check_losses(void)
+{
+  static int64_t const labels[] = {2, 1, 2, 2, 2, 2, 0, 2};
+  static double const sums[] = {8, 3, 10, 4, 6, 2, 0, 19};
+  static uint32_t owner[] = {0, 1, 2, 3, 4, 5, 6, 7}; /* slot * ranks + rank */
+  ballast_loss_step step = {.struct_size = sizeof step,
+                            .samples = 8,
+                            .labels = labels,
+                            .owner = owner,
+                            .cells = 8,
+                            .averaged_over = 4};
+  ballast_losses losses = {.struct_size = sizeof losses};
+  double loss = 0;
+  double by_tokens = 0;
+  size_t i;
+  CHECK(ballast_weigh_losses(planner, &step, &losses) == BALLAST_OK && losses.all_labels == 13);
+  for (i = 0; i < 8; ++i) {
+    if (labels[i] > 0) { loss += losses.weights[i] * sums[i] / (double)labels[i] / 4; }
+    by_tokens += losses.token_weight * sums[i] / 4;
+  }
+  CHECK(loss > 4 - 1e-12 && loss < 4 + 1e-12 && by_tokens > 4 - 1e-12 && by_tokens < 4 + 1e-12);
+  CHECK(losses.weights[0] == 8.0 / 13 && losses.weights[1] == 4.0 / 13 && losses.weights[6] == 0);
+  owner[5] = 0; /* two samples in a cell, and one cell without any */
+  step.averaged_over = 0;
+  CHECK(ballast_weigh_losses(planner, &step, &losses) == BALLAST_OK);
+  CHECK(losses.weights[0] == 4.0 / 13 && losses.labels[0] == 4 && losses.weights[5] == 0);
+  owner[5] = 8;
+  CHECK(ballast_weigh_losses(planner, &step, &losses) == BALLAST_OUT_OF_RANGE);
+  CHECK(ballast_error_position(planner) == 5);
+  step.samples = 0;
+  CHECK(ballast_weigh_losses(planner, &step, &losses) == BALLAST_OK && losses.token_weight == 0);
+}
+
+/* Every sample of an epoch once, whatever the ranks; the next epoch in another order; a state goes on
+ * with the same samples, and that of another sampler is refused. */
+static void check_sampler(void)
+{
+  ballast_sampler_options options = {.struct_size = sizeof options,
+                                     .samples = samples,
+                                     .lengths = lengths,
+                                     .step_samples = 10,
+                                     .seed = 7};
+  ballast_draw_step step = {.struct_size = sizeof step};
+  ballast_draw draw = {.struct_size = sizeof draw};
+  int64_t order[2][samples];
+  int seen[samples] = {0};
+  size_t epoch;
+  size_t at;
+  CHECK(ballast_set_up_sampler(planner, &options) == BALLAST_OK);
+  for (epoch = 0; epoch < 2; ++epoch) {
+    size_t drawn = 0;
+    CHECK(step.step == 0 && step.epoch == epoch);
+    do {
+      CHECK(ballast_draw_samples(planner, &step, &draw) == BALLAST_OK && draw.steps == 10);
+      for (at = 0; at < draw.samples; ++at) {
+        CHECK(draw.lengths[at] == lengths[draw.sample[at]]);
+        ++seen[draw.sample[at]];
+        order[epoch][drawn++] = draw.sample[at];
+      }
+      step.epoch = draw.next_epoch;
+      step.step = draw.next_step;
+      step.made_by = draw.made_by;
+    } while (step.step != 0);
+    CHECK(drawn == samples && draw.samples == 6);
+  }
+  for (at = 0; at < samples; ++at) { CHECK(seen[at] == 2); }
+  CHECK(memcmp(order[0], order[1], sizeof *order) != 0);
+
+  step.epoch = 1;
+  step.step = 3;
+  CHECK(ballast_set_up_sampler(planner, &options) == BALLAST_OK);
+  CHECK(ballast_draw_samples(planner, &step, &draw) == BALLAST_OK);
+  CHECK(memcmp(draw.sample, order[1] + 30, 10 * sizeof **order) == 0);
+  step.step = 10;
+  CHECK(ballast_draw_samples(planner, &step, &draw) == BALLAST_OUT_OF_RANGE);
+  options.seed = 8;
+  step.step = 3;
+  CHECK(ballast_set_up_sampler(planner, &options) == BALLAST_OK);
+  CHECK(ballast_draw_samples(planner, &step, &draw) == BALLAST_MISMATCH);
+  step.made_by = 0;
+  options.in_order = options.drop_last = 1;
+  CHECK(ballast_set_up_sampler(planner, &options) == BALLAST_OK);
+  CHECK(ballast_draw_samples(planner, &step, &draw) == BALLAST_OK && draw.sample[9] == 39);
+  CHECK(draw.steps == 9);
+  options.step_samples = samples + 1;
+  CHECK(ballast_set_up_sampler(planner, &options) == BALLAST_OUT_OF_RANGE);
+  options.drop_last = 0; /* fewer samples than a step has */
+  CHECK(ballast_set_up_sampler(planner, &options) == BALLAST_OK);
+  step.step = 0;
+  CHECK(ballast_draw_samples(planner, &step, &draw) == BALLAST_OK && draw.samples == samples);
+  options.lengths = NULL;
+  CHECK(ballast_set_up_sampler(planner, &options) == BALLAST_OK);
+  CHECK(ballast_draw_samples(planner, &step, &draw) == BALLAST_OK && draw.lengths == NULL);
+}
+
+/* Layers of 4 1 1 1 1 4 on three ranks: 4, 4 and 4; where ranks hold three layers, 5. */
+static void check_chain(void)
+{
+  static int64_t const costs[] = {4, 1, 1, 1, 1, 4};
+  static int64_t const bytes[] = {1, 1, 1, 1, 1, 1};
+  static int64_t capacities[] = {3, 3, 3};
+  ballast_chain_step step = {.struct_size = sizeof step, .layers = 6, .costs = costs, .ranks = 3};
+  ballast_chain chain = {.struct_size = sizeof chain};
+  CHECK(ballast_cut_chain(planner, &step, &chain) == BALLAST_OK && chain.stages == 3);
+  CHECK(chain.makespan == 4 && chain.gap == 0 && chain.loads[1] == 4 && chain.ranks == 3);
+  CHECK(chain.first[0] == 0 && chain.first[1] == 1 && chain.first[2] == 5 && chain.first[3] == 6);
+  step.state_bytes = bytes;
+  step.capacities = capacities;
+  CHECK(ballast_cut_chain(planner, &step, &chain) == BALLAST_OK && chain.makespan == 5);
+  step.chunks = 2;
+  CHECK(ballast_cut_chain(planner, &step, &chain) == BALLAST_OK && chain.stages == 6);
+  capacities[1] = 1;
+  CHECK(ballast_cut_chain(planner, &step, &chain) == BALLAST_INFEASIBLE);
+  step.ranks = (size_t)-1 / 2;
+  CHECK(ballast_cut_chain(planner, &step, &chain) == BALLAST_INFEASIBLE);
+  step.costs = NULL;
+  CHECK(ballast_cut_chain(planner, &step, &chain) == BALLAST_OUT_OF_RANGE);
+  CHECK(strstr(ballast_error(planner), "costs is null") != NULL);
+}
+
+/* Long ones together, 2 x (10 + 1), and short ones, 2 x (2 + 2). */
+static void check_padding(void)
+{
+  static int64_t const source[] = {10, 1, 9, 2};
+  static int64_t const target[] = {1, 2, 1, 1};
+  ballast_pad_step step = {.struct_size = sizeof step,
+                           .samples = 4,
+                           .source = source,
+                           .target = target,
+                           .cost = {.source = 1, .target = 1},
+                           .ranks = 2};
+  ballast_grid grid = {.struct_size = sizeof grid};
+  ballast_packing packing = {.struct_size = sizeof packing};
+  size_t cell;
+  size_t at;
+  CHECK(ballast_pad_grid(planner, &step, &grid) == BALLAST_OK && grid.ranks == 2);
+  CHECK(grid.makespan == 22 && grid.owner[0] == grid.owner[2] && grid.owner[1] == grid.owner[3]);
+  for (cell = 0; cell < 2; ++cell) {
+    int64_t longest = 0;
+    for (at = grid.first[cell]; at < grid.first[cell + 1]; ++at) {
+      if (source[grid.sample[at]] > longest) { longest = source[grid.sample[at]]; }
+    }
+    CHECK(grid.longest[2 * cell] == longest);
+  }
+  step.most_weight = 22;
+  CHECK(ballast_pad_to_cap(planner, &step, &packing) == BALLAST_OK && packing.bins == 2);
+  step.weight.product = 5;
+  step.most_weight = 100; /* 10 x 1 and 9 x 1: 2 x 50; all: 4 x 5 x 20 */
+  CHECK(ballast_pad_to_cap(planner, &step, &packing) == BALLAST_OK && packing.bins == 2);
+  CHECK(packing.loads[packing.owner[0]] == 100);
+  step.cost.product = -1;
+  CHECK(ballast_pad_grid(planner, &step, &grid) == BALLAST_OUT_OF_RANGE);
+  step.cost.product = INT64_MAX;
+  CHECK(ballast_pad_grid(planner, &step, &grid) == BALLAST_OUT_OF_RANGE);
+  step.cost.product = 0;
+  step.most_weight = 40;
+  CHECK(ballast_pad_grid(planner, &step, &grid) == BALLAST_INFEASIBLE);
+  CHECK(ballast_error_position(planner) == 0);
+  step.ranks = 0;
+  CHECK(ballast_pad_grid(planner, &step, &grid) == BALLAST_OUT_OF_RANGE);
+}
+
+/* Samples come one buffer after the other; each goes out once, in bins that are full enough, as many
+ * as ranks, and the oldest never waits while others go. */
+static void check_stream(void)
+{
+  enum { buffer = 24 };
+  int64_t waiting[2 * samples];
+  size_t held = 0;
+  size_t next = 0;
+  int64_t in = 0;
+  int64_t out = 0;
+  int turn;
+  ballast_pack_step step = {.struct_size = sizeof step, .capacity = 65536};
+  ballast_packing packing = {.struct_size = sizeof packing};
+  for (turn = 0; next < samples || held > 0; ++turn) {
+    size_t bin;
+    size_t at;
+    size_t small = 0;
+    int64_t rest[2 * samples];
+    int is_last;
+    for (; held < buffer && next < samples; ++next) {
+      waiting[held++] = lengths[next];
+      in += lengths[next];
+    }
+    is_last = next == samples;
+    step.samples = held;
+    step.lengths = waiting;
+    step.least_load = is_last ? 0 : 60000;
+    step.most_bins = is_last ? buffer : 4;
+    step.multiple_of = is_last ? 1 : 2;
+    CHECK(ballast_pack(planner, &step, &packing) == BALLAST_OK && packing.bins <= buffer);
+    CHECK(is_last || (packing.bins <= 4 && packing.bins % 2 == 0));
+    for (bin = 0; bin < packing.bins; ++bin) {
+      int64_t load = 0;
+      for (at = packing.first[bin]; at < packing.first[bin + 1]; ++at) {
+        CHECK(packing.owner[packing.sample[at]] == bin);
+        load += waiting[packing.sample[at]];
+      }
+      CHECK(load == packing.loads[bin] && load <= 65536);
+      small += load < step.least_load && packing.owner[0] != bin;
+      out += load;
+    }
+    CHECK(small < 2 && packing.bins > 0 && packing.owner[0] != BALLAST_LEFT);
+    CHECK(packing.first[packing.bins] + packing.samples_left == held);
+    for (at = 0; at < packing.samples_left; ++at) {
+      CHECK(packing.owner[packing.left[at]] == BALLAST_LEFT);
+      rest[at] = waiting[packing.left[at]];
+    }
+    held = packing.samples_left;
+    memcpy(waiting, rest, held * sizeof *rest);
+    CHECK(turn < 100);
+  }
+  CHECK(in == out);
+  step.most_bins = 1;
+  step.multiple_of = 2;
+  CHECK(ballast_pack(planner, &step, &packing) == BALLAST_OUT_OF_RANGE);
+}
+
+/* At least so many microbatches, in multiples. */
+static void check_least_microbatches(void)
+{
+  ballast_grid_options options = {
+      .struct_size = sizeof options, .gpus = gpus, .multiple_of = 2, .least_microbatches = 3};
+  ballast_grid_step step = {.struct_size = sizeof step, .samples = samples, .lengths = lengths};
+  ballast_grid grid = {.struct_size = sizeof grid};
+  CHECK(ballast_set_up_grid(planner, &options) == BALLAST_OK);
+  CHECK(ballast_partition_grid(planner, &step, &grid) == BALLAST_OK && grid.microbatches == 4);
+  options.microbatches = 3;
+  CHECK(ballast_set_up_grid(planner, &options) == BALLAST_OUT_OF_RANGE);
+  options.microbatches = 0;
+  options.least_microbatches = 1;
+  options.most_weight = 65536;
+  CHECK(ballast_set_up_grid(planner, &options) == BALLAST_OK);
+  CHECK(ballast_partition_grid(planner, &step, &grid) == BALLAST_OK && grid.microbatches >= 2);
+}
+
 static void place(size_t number, size_t by, ballast_placement* placement)
 {
   ballast_place_step step = {.struct_size = sizeof step};
@@ -944,6 +1192,10 @@ static void check_errors(void)
   CHECK(ballast_partition(fresh, &step, &plan) == BALLAST_OUT_OF_RANGE); /* lengths are null */
   CHECK(strstr(ballast_error(fresh), "lengths") != NULL);
   step.lengths = lengths;
+  step.samples = (size_t)-1;
+  CHECK(ballast_partition(fresh, &step, &plan) == BALLAST_OUT_OF_RANGE);
+  CHECK(strstr(ballast_error(fresh), "lengths was said to have") != NULL);
+  step.samples = samples;
   lengths[5] = -1;
   CHECK(ballast_partition(fresh, &step, &plan) == BALLAST_OUT_OF_RANGE);
   CHECK(ballast_error_position(fresh) == 5 && plan.owner == NULL);
@@ -967,6 +1219,13 @@ static void check_memory(void)
   ballast_sharding sharding = {.struct_size = sizeof sharding};
   ballast_slots_step slots_step = {.struct_size = sizeof slots_step};
   ballast_slots slots = {.struct_size = sizeof slots};
+  ballast_sampler_options sampler = {
+      .struct_size = sizeof sampler, .samples = samples, .lengths = lengths, .step_samples = 10};
+  ballast_draw_step draw_step = {.struct_size = sizeof draw_step};
+  ballast_draw draw = {.struct_size = sizeof draw};
+  ballast_loss_step loss_step = {
+      .struct_size = sizeof loss_step, .samples = samples, .labels = lengths, .cells = gpus};
+  ballast_losses losses = {.struct_size = sizeof losses};
   ballast_order_step order_step = {.struct_size = sizeof order_step};
   ballast_order found = {.struct_size = sizeof found};
   ballast_placement placement = {.struct_size = sizeof placement};
@@ -977,6 +1236,7 @@ static void check_memory(void)
   int turn;
   plan_with("refine", NULL);
   plan_grid();
+  CHECK(ballast_set_up_sampler(planner, &sampler) == BALLAST_OK);
   shard(&sharding);
   order("search");
   step.samples = grid_step.samples = sharding_step.samples = slots_step.samples = samples;
@@ -996,6 +1256,10 @@ static void check_memory(void)
     CHECK(ballast_partition_grid(planner, &grid_step, &grid) == BALLAST_OK);
     CHECK(ballast_shard(planner, &sharding_step, &sharding) == BALLAST_OK);
     CHECK(ballast_plan_slots(planner, &slots_step, &slots) == BALLAST_OK);
+    CHECK(ballast_draw_samples(planner, &draw_step, &draw) == BALLAST_OK);
+    ++draw_step.epoch;
+    loss_step.owner = plan.owner;
+    CHECK(ballast_weigh_losses(planner, &loss_step, &losses) == BALLAST_OK);
     CHECK(ballast_order_microbatches(planner, &order_step, &found) == BALLAST_OK);
     pack();
     place(0, BALLAST_BY_RANK, &placement);
@@ -1043,6 +1307,12 @@ int main(int count, char** arguments)
     check_route(BALLAST_BY_SHARDING);
     check_slots();
     check_experts();
+    check_losses();
+    check_sampler();
+    check_chain();
+    check_padding();
+    check_stream();
+    check_least_microbatches();
     check_own_schedule();
     check_first_tasks();
     check_split_schedule();
