@@ -736,7 +736,9 @@ typedef struct ballast_task {
   uint32_t pass; /* 0: forward, 1: backward, 2: weights, where the stage is split */
 } ballast_task;
 
-/* Stage s is on rank s % ranks, unless `text` says otherwise. */
+/* Stage s is on rank s % ranks, unless `text` or a V says otherwise. In a V rank r has the stages r
+ * and 2 ranks - 1 - r. Names of schedules are those of the program, "planned", and with backwards in
+ * two parts on all stages "zero_bubble", "zero_bubble:memory=2", "zero_bubble_v", "dual_pipe_v". */
 typedef struct ballast_order_options {
   size_t struct_size;
   size_t microbatches;
@@ -751,6 +753,7 @@ typedef struct ballast_order_options {
   char const* text;          /* a schedule as a file of tasks or of cells has it; null: none */
   uint64_t const* most_held; /* [ranks], bytes that each may keep; null: no limits */
   size_t writes_cells;       /* 1: the order has `cells`, whatever its schedule */
+  size_t in_v;               /* 1: stages go up the ranks and down again, as in those of a V */
 } ballast_order_options;
 
 typedef struct ballast_order_step {
@@ -766,10 +769,11 @@ typedef struct ballast_order_step {
 typedef struct ballast_order {
   size_t struct_size;
   size_t microbatches;
-  uint32_t const* order;  /* [microbatches], the microbatch at each position */
-  int64_t makespan;       /* of a step in this order */
-  int64_t makespan_given; /* in the order in which they are numbered; "planned": by 1F1B */
-  int64_t lower_bound;    /* no order takes less; "planned": no schedule */
+  uint32_t const* order; /* [microbatches], the microbatch at each position */
+  int64_t makespan;      /* of a step in this order */
+  int64_t
+      makespan_given; /* in the order in which they are numbered; "planned": by 1F1B, in a V by its zero bubble */
+  int64_t lower_bound; /* no order takes less; "planned": no schedule */
   double gap;
   uint64_t digest;
   size_t ranks;

@@ -13,6 +13,7 @@
 #include <ballast/pipeline/stage_graph.hpp>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string_view>
 
@@ -72,11 +73,73 @@ bool is_planned(ballast_order_options const& options)
   return options.schedule != nullptr && std::string_view(options.schedule) == "planned";
 }
 
+/// A schedule whose stages split their backwards, and whether it is one of a V.
+struct split_schedule {
+  std::string_view name;
+  bool in_v;
+  result<ballast::pipeline_schedule> (*write)(ballast::stage_graph const&, std::size_t);
+};
+
+template <class Rule, auto... Settings>
+result<ballast::pipeline_schedule> write_split(ballast::stage_graph const& stages,
+                                               std::size_t microbatches)
+{
+  return Rule{Settings...}(stages, microbatches);
+}
+
+constexpr std::array split_schedules{
+    split_schedule{"zero_bubble", false, write_split<ballast::zero_bubble>},
+    split_schedule{"zero_bubble:memory=2", false, write_split<ballast::zero_bubble, true>},
+    split_schedule{"zero_bubble_v", true, write_split<ballast::zero_bubble_v>},
+    split_schedule{"dual_pipe_v", true, write_split<ballast::dual_pipe_v>},
+};
+
+split_schedule const* split_schedule_of(ballast_order_options const& options)
+{
+  if (options.schedule == nullptr || options.text != nullptr || options.first_task != nullptr) {
+    return nullptr;
+  }
+  auto const* const found =
+      std::find_if(split_schedules.begin(), split_schedules.end(),
+                   [&](split_schedule const& each) { return each.name == options.schedule; });
+  return found == split_schedules.end() ? nullptr : found;
+}
+
+/// Stages one after the other: in turn on the ranks, or up the ranks and down again.
+ballast::stage_graph stages_of(ballast_order_options const& options, std::size_t ranks, bool in_v,
+                               bool all_split)
+{
+  auto const whole = ballast::chain_of_stages(options.stages, ranks, options.transfer);
+  std::vector<ballast::pipeline_stage> stages;
+  stages.reserve(options.stages);
+  for (std::size_t stage = 0; stage < options.stages; ++stage) {
+    stages.push_back(whole[ballast::to_id<ballast::stage_id>(stage)]);
+    stages.back().weights = options.split != nullptr ? options.split[stage] != 0 : all_split;
+    if (in_v && stage >= ranks) {
+      stages.back().rank = ballast::to_id<ballast::pipeline_rank>(2 * ranks - 1 - stage);
+    }
+  }
+  std::vector<ballast::stage_link> links(whole.links().begin(), whole.links().end());
+  if (in_v) { links[ranks - 1].transfer = 0; }
+  return {std::move(stages), std::move(links)};
+}
+
 result<ballast::compiled_schedule> schedule_of(ballast_order_options const& options)
 {
+  split_schedule const* const split = split_schedule_of(options);
+  bool const in_v = options.in_v != 0 || (split != nullptr && split->in_v);
   std::size_t ranks = options.ranks == 0 ? options.stages : options.ranks;
   bool const is_named = options.text == nullptr && options.first_task == nullptr;
-  if (options.ranks == 0 && options.schedule != nullptr && is_named && !is_planned(options)) {
+  if (in_v && options.text == nullptr) {
+    if (options.stages % 2 != 0 || (options.ranks != 0 && options.ranks != options.stages / 2)) {
+      return fail(error_code::out_of_range, 0, "a V has two stages on each rank, and there are ",
+                  options.stages, " stages and ", options.ranks,
+                  " ranks; give twice as many stages as ranks");
+    }
+    ranks = options.stages / 2;
+  }
+  if (options.ranks == 0 && options.schedule != nullptr && is_named && !is_planned(options) &&
+      split == nullptr && !in_v) {
     auto const schedule = by_name::parse_schedule(options.schedule);
     if (!schedule) { return tl::unexpected(schedule.error()); }
     if (options.stages % schedule->virtual_stages != 0) {
@@ -104,18 +167,17 @@ result<ballast::compiled_schedule> schedule_of(ballast_order_options const& opti
                 " microbatches on ", own.stages().stages(), " stages, and the options say ",
                 options.microbatches, " on ", options.stages, "; make them agree");
   }
-  auto const whole = ballast::chain_of_stages(options.stages, ranks, options.transfer);
-  std::vector<ballast::pipeline_stage> split;
-  split.reserve(options.stages);
-  for (std::size_t stage = 0; stage < options.stages; ++stage) {
-    split.push_back(whole[ballast::to_id<ballast::stage_id>(stage)]);
-    split.back().weights = options.split != nullptr && options.split[stage] != 0;
-  }
-  ballast::stage_graph const stages(std::move(split), {whole.links().begin(), whole.links().end()});
+  ballast::stage_graph const stages = stages_of(options, ranks, in_v, split != nullptr);
   if (options.first_task != nullptr) {
     return own_schedule(options, stages).and_then([&](ballast::pipeline_schedule const& schedule) {
       return ballast::compiled_schedule::make(stages, schedule);
     });
+  }
+  if (split != nullptr) {
+    return ballast::compiled_schedule::make(stages, split->write, options.microbatches);
+  }
+  if (is_planned(options) && in_v) {
+    return ballast::compiled_schedule::make(stages, ballast::zero_bubble_v{}, options.microbatches);
   }
   if (is_planned(options)) {  // what is planned does not exist yet
     return ballast::compiled_schedule::make(stages, ballast::interleaved_one_forward_one_backward{},

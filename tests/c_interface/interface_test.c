@@ -1114,6 +1114,45 @@ static void check_split_schedule(void)
   free(cells);
 }
 
+/* Schedules with split backwards by their names, passes of one unit: 3 l + p - 1, in a V of half
+ * stages 6 l + p - 1; no plan is longer. */
+static void check_named_split_schedules(void)
+{
+  enum { ranks = 3, count = 6 };
+  static char const* const names[] = {"zero_bubble", "zero_bubble:memory=2", "zero_bubble_v",
+                                      "dual_pipe_v"};
+  static int64_t ones[2 * ranks * count];
+  static uint8_t const split[] = {1, 1, 1, 1, 1, 1};
+  ballast_order_options options = {.struct_size = sizeof options, .microbatches = count};
+  ballast_order_step step = {
+      .struct_size = sizeof step, .forward = ones, .backward = ones, .weights = ones};
+  ballast_order found = {.struct_size = sizeof found};
+  size_t i;
+  for (i = 0; i < sizeof ones / sizeof *ones; ++i) { ones[i] = 1; }
+  options.policy = "given";
+  options.writes_cells = 1;
+  for (i = 0; i < 4; ++i) {
+    int const in_v = i > 1;
+    options.schedule = names[i];
+    options.stages = in_v ? 2 * ranks : ranks;
+    CHECK(ballast_set_up_order(planner, &options) == BALLAST_OK);
+    CHECK(ballast_order_microbatches(planner, &step, &found) == BALLAST_OK);
+    CHECK(found.makespan == (in_v ? 6 : 3) * count + ranks - 1 && found.ranks == ranks);
+    CHECK(strncmp(found.cells, "0F0", 3) == 0);
+  }
+  options.schedule = "planned";
+  options.split = split;
+  options.in_v = 1;
+  CHECK(ballast_set_up_order(planner, &options) == BALLAST_OK);
+  CHECK(ballast_order_microbatches(planner, &step, &found) == BALLAST_OK);
+  CHECK(found.makespan <= 6 * count + ranks - 1 && found.tasks[found.first_task[1] - 1].pass > 0);
+  options.stages = 5;
+  CHECK(ballast_set_up_order(planner, &options) == BALLAST_OUT_OF_RANGE);
+  options.stages = 6;
+  options.schedule = "1f1b"; /* of no V */
+  CHECK(ballast_set_up_order(planner, &options) != BALLAST_OK);
+}
+
 /* Numbers of tasks that do not begin, grow and end as they must are refused before a task is read:
  * there are no more than four. */
 static void check_first_tasks(void)
@@ -1316,6 +1355,7 @@ int main(int count, char** arguments)
     check_own_schedule();
     check_first_tasks();
     check_split_schedule();
+    check_named_split_schedules();
     check_struct_sizes();
     check_memory();
     check_errors();
