@@ -266,7 +266,7 @@ double above_shortest(ballast::random_source& random)
 TEST(WholeStep, IsTheShortestOfAllLayoutsDealingsAndOrders)
 {
   ballast::random_source random(62);
-  int const trials = ballast_test::trials_of(100);
+  int const trials = ballast_test::trials_of(40);
   int longer = 0;
   for (int trial = 0; trial < trials; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);

@@ -101,7 +101,7 @@ class late_cluster {
   [[nodiscard]] static scheduler make_scheduler()
   {
     auto setup = small_setup(replicas, microbatches);
-    if (ballast_test::is_sanitized) { setup.simulated_tasks = 20'000; }
+    if (ballast_test::is_sanitized) { setup.simulated_tasks = 5'000; }
     return scheduler::make(setup, {}).value();
   }
 

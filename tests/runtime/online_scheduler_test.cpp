@@ -2,6 +2,7 @@
 
 #include "../support/counted_allocations.hpp"
 #include "../support/test.hpp"
+#include "../support/trials.hpp"
 #include "scheduled_steps.hpp"
 
 #include <ballast/pipeline/order_search.hpp>
@@ -192,7 +193,7 @@ TEST(OnlineScheduler, EndsWhateverItIsAt)  // Ensures (3)
     online_scheduler next(summing_planner{});
     EXPECT_TRUE(next.submit({}));  // planned, and not taken
   }
-  for (int trial = 0; trial < 50; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(50); ++trial) {
     online_scheduler next(scheduler_of_small_setup());
     EXPECT_TRUE(next.submit(draw_sizes(30, 1)));
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../support/pipelines.hpp"
+#include "../support/trials.hpp"
 
 #include <ballast/core.hpp>
 #include <ballast/partition/placement_limits.hpp>
@@ -23,7 +24,7 @@ inline ballast::scheduler_setup small_setup(std::uint32_t replicas, std::size_t 
           .value(),
       {{replicas, {8}}, {replicas, {10, 10, 9}}},
       ballast::no_limit,
-      40'000};
+      ballast_test::is_sanitized ? 8'000 : 40'000};
 }
 
 /// Items take equally long in the encoder; tokens of the LLM more, the longer the sample is.

@@ -4,6 +4,7 @@
 
 #include "../support/counted_allocations.hpp"
 #include "../support/test.hpp"
+#include "../support/trials.hpp"
 #include "losses_read.hpp"
 
 #include <ballast/comm/thread_communicator.hpp>
@@ -233,7 +234,7 @@ TEST(StepSlots, WeighsLossesOfEachGpuOfABag)  // Ensures (3)
 TEST(StepSlots, AddsUpToTheMeanLossOnBagsOfAnySize)  // Ensures (3)
 {
   ballast::random_source random(41);
-  for (int trial = 0; trial < 30; ++trial) {
+  for (int trial = 0; trial < (ballast_test::is_sanitized ? 4 : 30); ++trial) {
     bool const all_have_one = trial % 2 == 0;
     auto const read = ballast_test::draw_losses(random, 6, all_have_one);
     double const mean = ballast_test::mean_loss(read);
@@ -381,7 +382,7 @@ TEST(StepSlots, PlansForRanksOfSeveralGpusAsForOneRankPerGpu)
   ballast::random_source random(37);
   for (auto const& bags :
        {ballast::one_gpu_bags(6), ballast::bag_layout("g2n1+g1n1+g3n1"_bags, 6)}) {
-    for (int step = 0; step < 6; ++step) {
+    for (int step = 0; step < (ballast_test::is_sanitized ? 2 : 6); ++step) {
       auto read = lengths_read(random);
       read.resize(6, {40, 3});
       bool const in_one = step % 2 == 0;
@@ -455,7 +456,7 @@ std::vector<tokens> read_by(ballast::rank_id rank, std::uint64_t step)
 
 TEST(StepSlots, PlansAheadWhatItPlansAtOnce)
 {
-  constexpr std::uint64_t steps = 8;
+  constexpr std::uint64_t steps = ballast_test::is_sanitized ? 3 : 8;
   auto const bags = ballast::one_gpu_bags(3);
   for (std::optional<std::size_t> const number : {std::optional<std::size_t>(1), {}}) {
     step_options<> options{.microbatches = {.number = number}, .limits = {.most_per_gpu = 600}};

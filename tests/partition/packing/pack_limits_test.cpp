@@ -252,8 +252,10 @@ TEST(PackLimits, HoldInPairsAndNoPackingHasFewerBins)
 TEST(PackLimits, HoldInPairsOfLargerSteps)
 {
   ballast::random_source random(22);
+  std::size_t const fewest = ballast_test::is_sanitized ? 10 : 25;
+  std::size_t const most = ballast_test::is_sanitized ? 15 : 60;
   each_pair([&](std::size_t one, std::size_t other) {
-    auto step = draw(random, one, other, 25 + random.below(60), 40);
+    auto step = draw(random, one, other, fewest + random.below(most), 40);
     step.most_tokens += 30;
     auto const plan = planned(step);
     // Prompts may be above a cap, and counts in multiples may have no packing.
