@@ -284,7 +284,9 @@ TEST(PlanSchedule, TakesTheLeastTimeOfUnitSteps)
     auto const plan = plan_schedule(of.stages, of.times, of.memory).value();
     EXPECT_EQ(plan.makespan, least);
     expect_sound(of, plan);
-    if (ranks * microbatches < (ballast_test::is_sanitized ? 12 : 15)) { EXPECT_EQ(all_schedules(of).least(least + 1), least); }
+    if (ranks * microbatches < (ballast_test::is_sanitized ? 12 : 15)) {
+      EXPECT_EQ(all_schedules(of).least(least + 1), least);
+    }
   }
 }
 
@@ -292,7 +294,8 @@ TEST(PlanSchedule, TakesTheLeastTimeOfUnitSteps)
 std::size_t exhaustive_draws()
 {
   char const* const asked = std::getenv("BALLAST_TRIALS");
-  return asked == nullptr ? (ballast_test::is_sanitized ? 1 : 12) : std::strtoul(asked, nullptr, 10);
+  return asked == nullptr ? (ballast_test::is_sanitized ? 1 : 12)
+                          : std::strtoul(asked, nullptr, 10);
 }
 
 TEST(PlanSchedule, IsAsShortAsTheBestOfAllSchedules)
