@@ -26,8 +26,7 @@ test_packages=("${demo_packages[@]}" libgtest-dev libgmock-dev librapidcheck-dev
 check_packages=("${test_packages[@]}" make pkgconf coinor-libcbc-dev libjpeg-dev chromium
   fonts-dejavu-core clang-19 libclang-rt-19-dev clang-format-19
   clang-tidy-19 libc++-19-dev libc++abi-19-dev libbenchmark-dev libtorch-dev libgloo-dev doxygen
-  python3-dev python3-numpy pybind11-dev python3-pybind11 python3-setuptools python3-wheel python3-pip
-  python3-venv python3-torch mypy)
+  python3 python3-numpy python3-pip python3-venv python3-torch mypy)
 
 case "${1-}" in
   demo) packages=("${demo_packages[@]}") ;;

@@ -164,6 +164,15 @@ typedef struct ballast_plan_options {
   ballast_cost const* model;   /* instead of `cost`; null: that */
 } ballast_plan_options;
 
+/* What a text such as "g1n4+g4n1" says, laid once. */
+typedef struct ballast_bags {
+  size_t struct_size;
+  size_t gpus;
+  size_t bags;
+} ballast_bags;
+
+BALLAST_C_API int ballast_read_bags(ballast_planner* planner, char const* text, ballast_bags* bags);
+
 /* One thing that bags, cells or bins have a limited amount of, such as images. */
 typedef struct ballast_cap {
   int64_t const* of;    /* [samples], what each takes of it; null: its length */

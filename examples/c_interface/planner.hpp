@@ -235,6 +235,7 @@ struct stop_question {
   clock::time_point next = {};
   std::uint32_t polls = 0;
   std::uint32_t every = 1;
+  bool is_asking = false;  // who is asked plans with another planner, which asks for this one too
 
   void begin()
   {
@@ -245,11 +246,13 @@ struct stop_question {
   [[nodiscard]] bool asks()
   {
     constexpr std::uint32_t many = 20'000;  // in a pause: the clock would take a part of it
-    if (is_cancelled == nullptr) { return false; }
-    if (pause.count() == 0) { return is_cancelled(of) != 0; }
+    if (is_cancelled == nullptr || is_asking) { return false; }
     ++polls;
-    if (polls % every != 0 || clock::now() < next) { return false; }
+    if (pause.count() != 0 && (polls % every != 0 || clock::now() < next)) { return false; }
+    is_asking = true;
     bool const stops = is_cancelled(of) != 0;
+    is_asking = false;
+    if (pause.count() == 0) { return stops; }
     next = clock::now() + pause;
     every = polls > many ? 16 : 1;
     polls = 0;
@@ -507,6 +510,10 @@ result<void> add_caps(ballast::caps& caps, Step const& step, std::size_t bags)
   auto const also = array("also", step.also, step.caps);
   if (!also) { return tl::unexpected(also.error()); }
   for (ballast_cap const& each : *also) {
+    if (bags == 0 && each.most != nullptr) {
+      return fail(error_code::out_of_range, 0,
+                  "a cap of a packing has no most: bins are not there yet; give most_per_gpu");
+    }
     caps.add({.of = optional_array(each.of, step.samples),
               .most_per_gpu = each.most_per_gpu < 0 ? ballast::no_limit : each.most_per_gpu,
               .most = optional_array(each.most, bags),

@@ -122,3 +122,15 @@ int ballast_partition(ballast_planner* planner, ballast_plan_step const* step, b
 {
   return c_interface::answer(planner, step, plan, c_interface::plan_step);
 }
+
+int ballast_read_bags(ballast_planner* planner, char const* text, ballast_bags* bags)
+{
+  return c_interface::write_answer(planner, bags, [&] {
+    return ballast::parse_bags(text == nullptr ? "g1n1" : text).map([](auto const& spec) {
+      ballast_bags found{};
+      found.gpus = spec.gpus();
+      found.bags = spec.bags();
+      return found;
+    });
+  });
+}

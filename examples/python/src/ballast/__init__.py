@@ -5,239 +5,251 @@
     plan = ballast.plan([9000, 300, 400, 2500, 800, 1200], bags=2)
     print(plan[0], plan[1], f"at most {100 * plan.gap:.1f} % above the best plan there is")
 
-Lengths are numbers of tokens. They and all other arrays are NumPy's, of 64-bit integers, which are
-read where they lie; lists, other integers and arrays that speak DLPack are converted. What a plan
-returns looks into the plan, without copies, and cannot be written. The same arguments give the same
-plan in every process. Wrong arguments are a ValueError with one sentence. While it plans, Python's
-other threads run: leave the arrays alone meanwhile. Ctrl-C on the main thread stops a planner.
+Lengths are numbers of tokens. They and all other arrays are lists, or NumPy's of 64-bit integers,
+which are read where they lie; other integers and arrays that speak DLPack are converted. What a plan
+returns are arrays of NumPy where it is installed, and tuples with `tolist()` where it is not; they
+cannot be written. The same arguments give the same plan in every process. Wrong arguments are a
+ValueError with one sentence. While it plans, Python's other threads run: leave the arrays alone
+meanwhile. Ctrl-C on the main thread stops a planner.
 """
 from __future__ import annotations
 
-from fractions import Fraction
-from functools import lru_cache, wraps
-from html import escape
-from operator import index
-from reprlib import Repr
-from typing import (Any, Callable, Iterable, Mapping, Optional, Sequence, TypeVar, Union, cast,
-                    get_args, get_origin, get_type_hints)
+from array import array
 
-import numpy as np
-import numpy.typing as npt
+from . import _arrays, _library
+from ._arrays import MOST, in_a_sentence, shown, whole
+from ._plans import Cost, Grid, Order, Packing, Plan
+from ._version import VERSION as __version__
 
-from . import _planner
-from ._planner import Cost, Grid, Order, Packing, Plan
-from .sampler import BalancedBatchSampler, Cell
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Iterable, Mapping, Optional, Sequence, Union
+
+    from ._plans import Array
+    from .sampler import BalancedBatchSampler, Cell
+
+    # A name as the program takes it, a fitted model, one cost for each sample, or a function of the
+    # array of lengths that returns such.
+    CostLike = Union[str, Cost, Sequence[int], Array, Callable[[Array], Any]]
 
 __all__ = [
     "BalancedBatchSampler", "Cell", "Cost", "Grid", "Order", "Packing", "Plan",
     "fit_cost", "fit_step_cost", "grid", "order", "pack", "plan", "search",
 ]
-__version__ = "{}.{}.{}".format(
-    _planner.version // 10000, _planner.version // 100 % 100, _planner.version % 100)
 
-Array = npt.NDArray[Any]
-
-# A name as the program takes it, a fitted model, one cost for each sample, or a function of the
-# array of lengths that returns such.
-CostLike = Union[str, Cost, Sequence[int], Array, Callable[[Array], Any]]
-
-_HOST_DEVICES = (1, 3)  # of DLPack: memory of the host, and such that a GPU sees as well
-
-_Call = TypeVar("_Call", bound=Callable[..., Any])
-
-_SHORT = Repr()
-_SHORT.maxstring = _SHORT.maxother = 60
+_integers = _arrays.integers
+_MOST_GPUS = 2**24
 
 
-def _shown(value: Any) -> str:
-    """In a sentence."""
-    return " ".join(_SHORT.repr(value).split())
+def __getattr__(name: str) -> Any:  # the sampler is loaded where it is used
+    if name in ("BalancedBatchSampler", "Cell"):
+        from . import sampler
+        globals().update(BalancedBatchSampler=sampler.BalancedBatchSampler, Cell=sampler.Cell)
+        return globals()[name]
+    raise AttributeError(f"module 'ballast' has no attribute {name!r}")
 
 
-def _as_index(value: Any) -> Optional[int]:
-    try:
-        return index(value)
-    except TypeError:
-        return None
+# ---- Bags, costs and limits, as several calls take them ---------------------------------------------
+
+class _Job:
+    """What a planner is set up for: members of its options, and what they point to."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+        self.key: list[Any] = []
+        self._members: dict[str, Any] = {}
+        self._kept: list[Any] = []
+        self.bags = 0
+
+    def set(self, **members: Any) -> None:
+        self.key.extend(members.items())
+        self._members.update(members)
+
+    def point(self, member: str, key: Any, to: Any, lies: Optional[int]) -> None:
+        self.key.append((member, key))
+        self._members[member] = lies
+        self._kept.append(to)
+
+    def options(self) -> Any:
+        return _library.struct(self._kind, **self._members)
 
 
-def _whole(value: Any, name: str, least: int) -> int:
-    number = None if isinstance(value, bool) else _as_index(value)
-    if number is None:
-        raise TypeError(f"{name} is {_shown(value)}; give a whole number")
-    if number < least:
-        raise ValueError(f"{name} is {number}; give a number from {least} on")
-    return number
+_bags_of_texts: dict[bytes, tuple[int, int]] = {}
 
 
-_TAKEN = {int: "a whole number below 2^63", str: "a text", bool: "True or False",
-          Iterable[int]: "whole numbers", Iterable[Any]: "a list", type(None): ""}
+def _read_bags(text: bytes) -> tuple[int, int]:
+    """How many GPUs and bags a text says, laid once."""
+    if text not in _bags_of_texts:
+        read = _library.struct("ballast_bags")
+        with _library.planner() as own:
+            own.call("ballast_read_bags", text, _library.byref(read))
+        if len(_bags_of_texts) > 64:
+            _bags_of_texts.clear()
+        _bags_of_texts[text] = read.gpus, read.bags
+    return _bags_of_texts[text]
 
 
-def _fits(value: Any, hint: Any) -> bool:
-    if get_origin(hint) is Union:
-        return any(_fits(value, part) for part in get_args(hint))
-    if hint is int:
-        number = _as_index(value)
-        return number is not None and -2**63 <= number < 2**63
-    if hint is bool:
-        return hasattr(value, "__bool__")
-    if hint in (Iterable[int], Iterable[Any]):
-        return isinstance(value, Iterable) and all(_fits(each, *get_args(hint)) for each in value)
-    return hint not in _TAKEN or isinstance(value, hint)
-
-
-def _takes(hint: Any) -> str:
-    parts = get_args(hint) if get_origin(hint) is Union else (hint,)
-    return " or ".join(filter(None, (_TAKEN[part] for part in parts)))
-
-
-def _in_a_sentence(call: _Call, name: str = "",
-                   hints: Optional[Mapping[str, Any]] = None) -> _Call:
-    """The call, whose TypeErrors name the argument that is wrong."""
-
-    @wraps(call)
-    def told(*given: Any, **named: Any) -> Any:
-        try:
-            return call(*given, **named)
-        except TypeError as why:
-            known = hints or get_type_hints(call)
-            function = name or call.__name__
-            for argument, value in [*zip(known, given), *named.items()]:
-                hint = known.get(argument, Any)
-                if not _fits(value, hint):
-                    raise TypeError(f"{function}: {argument} is {_shown(value)}, of type "
-                                    f"{type(value).__name__}; give {_takes(hint)}") from None
-            if "argument types are supported" not in str(why):
-                raise
-            raise TypeError(f"{function} does not take "
-                            f"{', '.join(map(_shown, [*given, *named.values()]))}; "
-                            "help() says what it takes") from None
-
-    return cast(_Call, told)
-
-
-def _host_array(values: Any, name: str) -> Array:
-    """Any array on the host, as it is."""
-    if isinstance(values, np.ndarray) or not hasattr(values, "__dlpack__"):
-        try:
-            return np.asarray(values)
-        except (TypeError, ValueError):
-            raise ValueError(f"{name} is {_shown(values)}; give an array of numbers") from None
-    if values.__dlpack_device__()[0] not in _HOST_DEVICES:
-        try:  # plans are made on the host
-            values = values.cpu() if hasattr(values, "cpu") else values.get()
-        except Exception as why:
-            raise ValueError(
-                f"{name} lies on a device that cannot be read here ({why}); give an array of "
-                "the host"
-            ) from None
-    try:
-        return np.from_dlpack(values)
-    except (BufferError, RuntimeError, TypeError):  # of bools, which DLPack had not at first
-        return np.asarray(values)
-
-
-def _integers(values: Any, name: str) -> Array:
-    """64-bit integers next to each other; no copy where they are already that."""
-    array = _host_array(values, name)
-    if array.size == 0:
-        return np.zeros(array.shape, np.int64)
-    if array.dtype.kind not in "iu":
-        raise ValueError(f"{name} holds values of type {array.dtype}; give whole numbers")
-    if array.dtype == np.uint64 and int(array.max()) > np.iinfo(np.int64).max:
-        raise ValueError(f"{name} holds {array.max()}, which does not fit 63 bits; correct it")
-    return np.ascontiguousarray(array, np.int64)
-
-
-def _lengths(values: Any, name: str = "lengths") -> Array:
-    if type(values) is np.ndarray and values.dtype == np.int64 and values.ndim == 1 \
-            and values.flags.c_contiguous:
-        return values  # as nearly always
-    array = _integers(values, name)
-    if array.ndim != 1:
-        raise ValueError(f"{name} has {array.ndim} dimensions; give one number for each sample")
-    return array
-
-
-def _optional(values: Any, name: str) -> Optional[Array]:
-    return None if values is None else _lengths(values, name)
-
-
-def _flags(values: Any, name: str) -> Optional[Array]:
-    """Bytes of an array of bools; no copy where they lie next to each other."""
-    if values is None:
-        return None
-    array = _host_array(values, name)
-    if array.size and array.dtype != np.bool_:
-        raise ValueError(f"{name} holds values of type {array.dtype}; give True and False")
-    return np.ascontiguousarray(array, np.bool_).view(np.uint8)
-
-
-# What texts say is read once.
-_named_cost = lru_cache(64)(Cost)
-_named_policy = lru_cache(64)(_planner.Policy)
-_bags = lru_cache(64, typed=True)(_planner.Bags)
+def _set_bags(job: _Job, bags: Any, name: str, gpus: Optional[int], gpus_per_node: int,
+              speeds: Any) -> None:
+    """Bags of one GPU where `bags` is a number, otherwise those that the text writes, over all GPUs.
+    """
+    if isinstance(bags, str):
+        text = _arrays.text(bags, name)
+        once, groups = _read_bags(text)
+        count = once if gpus is None else whole(gpus, "gpus", 1, _MOST_GPUS)
+        job.set(bags=text)
+        job.bags = groups * count // once
+    else:
+        count = job.bags = whole(bags, name, 1, _MOST_GPUS)
+    fast = _speeds(speeds)
+    per_node = whole(gpus_per_node, "gpus_per_node", 1, _MOST_GPUS)
+    if isinstance(bags, str) or fast:
+        job.set(gpus_per_node=per_node)
+    job.set(gpus=count)
+    if fast:
+        if len(fast) != count:
+            raise ValueError(f"speeds has {len(fast)} entries for {count} GPUs; give one for each")
+        numbers = array("I", fast)
+        job.point("gpu_speeds", fast, numbers, _arrays.place(numbers))
 
 
 def _speeds(given: Any) -> tuple[int, ...]:
-    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
-        raise TypeError(f"speeds is {_shown(given)}; give a list of whole numbers")
-    speeds = tuple(_whole(speed, "speeds", 1) for speed in given)
-    if max(speeds, default=1) >= 2**32:
-        raise ValueError(f"speeds has {max(speeds)}; give numbers below 2^32")
-    return speeds
+    if isinstance(given, (str, bytes, dict)) or not hasattr(given, "__iter__"):
+        raise TypeError(f"speeds is {shown(given)}; give a list of whole numbers")
+    return tuple(whole(speed, "speeds", 1, 2**32 - 1) for speed in given)
 
 
-def _cost(cost: CostLike, lengths: Array) -> Union[Cost, Array]:
+def _costs(cost: CostLike, lengths: Any) -> Union[bytes, Cost, Any]:
+    """A text, a model, or one for each sample."""
     if isinstance(cost, Cost):
         return cost
     if isinstance(cost, str):
-        return _named_cost(cost)
-    return _lengths(cost(lengths) if callable(cost) else cost, "cost")
+        return _arrays.text(cost, "cost")
+    if callable(cost):
+        np = _arrays.numpy()
+        answered: Any = cost(lengths if np is None else np.asarray(lengths))
+        return answered if isinstance(answered, Cost) else \
+            _arrays.each_of(answered, "cost", len(lengths))
+    return _arrays.each_of(cost, "cost", len(lengths))
+
+
+def _set_cost(job: _Job, cost: CostLike, lengths: Any) -> Any:
+    """Costs of the samples, where the options do not say them."""
+    found = _costs(cost, lengths)
+    if isinstance(found, bytes):
+        job.set(cost=found)
+    elif isinstance(found, Cost):
+        model = found.struct()
+        job.point("model", found.coefficients, model, _library.address(model))
+    else:
+        return found
+    return None
 
 
 _CAP = ("of", "most_per_gpu", "most", "rounded_to", "soft")
 
 
-def _cap(given: Any) -> tuple[Any, Optional[int], Any, int, bool]:
-    if not isinstance(given, Mapping):
-        raise TypeError(f"also has {_shown(given)}; a cap is a dict with {', '.join(_CAP)}")
-    for name in given:
-        if name not in _CAP:
-            raise ValueError(f"also has a cap with {_shown(name)}; a cap has {', '.join(_CAP)}")
-    most = given.get("most_per_gpu")
-    return (_optional(given.get("of"), "also[...]['of']"),
-            None if most is None else _whole(most, "also[...]['most_per_gpu']", 0),
-            _optional(given.get("most"), "also[...]['most']"),
-            _whole(given.get("rounded_to", 1), "also[...]['rounded_to']", 1),
-            bool(given.get("soft", False)))
+class _Step:
+    """Members of the struct of a step, and the arrays that they point to."""
+
+    def __init__(self, kind: str, lengths: Any) -> None:
+        self._kind = kind
+        self.count = len(lengths)
+        self._kept: list[Any] = [lengths]
+        self._members: dict[str, Any] = {"samples": self.count, "lengths": _arrays.place(lengths)}
+        self._caps: list[dict[str, Any]] = []
+
+    def set(self, **members: Any) -> None:
+        self._members.update(members)
+
+    def point(self, **arrays: Any) -> None:
+        for member, values in arrays.items():
+            if values is not None:
+                self._members[member] = self._lies(values)
+
+    def _lies(self, values: Any) -> Optional[int]:
+        self._kept.append(values)
+        return _arrays.place(values)
+
+    def keys(self, **arrays: Any) -> None:
+        """One for each sample."""
+        self.point(**{name: _arrays.each_of(values, name, self.count)
+                      for name, values in arrays.items()})
+
+    def cap(self, of: Any, most_per_gpu: int, most: Any, rounded_to: int, is_soft: bool) -> None:
+        self._caps.append({"of": self._lies(of), "most_per_gpu": most_per_gpu,
+                           "most": self._lies(most), "rounded_to": rounded_to, "is_soft": is_soft})
+
+    def also(self, given: Any, bags: int) -> None:
+        if isinstance(given, (str, dict)) or not hasattr(given, "__iter__"):
+            raise TypeError(f"also is {shown(given)}; give a list of caps, such as "
+                            "[{'of': images, 'most_per_gpu': 3}]")
+        for each in given:
+            self._also(each, bags)
+
+    def _also(self, given: Any, bags: int) -> None:
+        if not isinstance(given, dict):
+            raise TypeError(f"also has {shown(given)}; a cap is a dict with {', '.join(_CAP)}")
+        for name in given:
+            if name not in _CAP:
+                raise ValueError(f"also has a cap with {shown(name)}; a cap has {', '.join(_CAP)}")
+        most = given.get("most_per_gpu")
+        of_bags = given.get("most")
+        if of_bags is not None:
+            of_bags = (_arrays.each_of(of_bags, "also[...]['most']", bags, "bags") if bags
+                       else _arrays.lengths_of(of_bags, "also[...]['most']"))
+        self.cap(_arrays.each_of(given.get("of"), "also[...]['of']", self.count),
+                 -1 if most is None else whole(most, "also[...]['most_per_gpu']"), of_bags,
+                 whole(given.get("rounded_to", 1), "also[...]['rounded_to']", 1),
+                 _arrays.flag(given.get("soft", False), "also[...]['soft']"))
+
+    def room(self, weights: Any, most_per_gpu: Optional[int], is_soft: bool) -> None:
+        """The first cap of a plan or a packing."""
+        is_soft = _arrays.flag(is_soft, "cap_is_soft")
+        if (weights is not None or is_soft) and most_per_gpu is None:
+            raise ValueError(f"{'weights have' if weights is not None else 'cap_is_soft has'} no "
+                             "most_per_gpu to count against; give the most that a GPU holds")
+        weighed = _arrays.each_of(weights, "weights", self.count)
+        if most_per_gpu is not None:
+            self.cap(weighed, whole(most_per_gpu, "most_per_gpu"), None, 1, is_soft)
+
+    def counts(self, most_samples: Optional[int], equal_counts: Union[bool, int],
+               fill: bool) -> None:
+        fill = _arrays.flag(fill, "fill")
+        if not isinstance(equal_counts, bool):
+            equal_counts = whole(equal_counts, "equal_counts", 1, 2**31 - 1)
+        if most_samples is not None and (equal_counts or fill) or (equal_counts and fill):
+            raise ValueError("most_samples, equal_counts and fill exclude each other; give one")
+        if most_samples is not None:
+            number = whole(most_samples, "most_samples", -MOST)
+            if number < 1:
+                raise ValueError(f"most_samples asks for {number} samples; give 1 or more")
+            self.set(most_samples=number)
+        self.set(equal_counts=int(equal_counts), fills_bags=fill)
+
+    def made(self) -> Any:
+        caps = _library.structs("ballast_cap", self._caps)
+        self._kept.append(caps)
+        return _library.struct(self._kind, caps=len(self._caps), also=_library.address(caps),
+                               **self._members)
 
 
-def _caps(given: Any) -> list[tuple[Any, Optional[int], Any, int, bool]]:
-    if isinstance(given, (str, Mapping)) or not isinstance(given, Iterable):
-        raise TypeError(f"also is {_shown(given)}; give a list of caps, such as "
-                        "[{'of': images, 'most_per_gpu': 3}]")
-    return [_cap(each) for each in given]
-
-
-def _counts_and_then(most_samples: Optional[int], equal_counts: Union[bool, int], fill: bool,
-                     then: Any, names: tuple[str, ...]) -> tuple[str, int, str, Optional[Array]]:
-    if most_samples is not None and (equal_counts or fill) or (equal_counts and fill):
-        raise ValueError("most_samples, equal_counts and fill exclude each other; give one")
-    if not isinstance(equal_counts, bool):
-        equal_counts = _whole(equal_counts, "equal_counts", 1)
-        if equal_counts >= 2**31:
-            raise ValueError(f"equal_counts is {equal_counts}; give a number below 2^31")
+def _then(step: _Step, then: Any, names: tuple[str, ...]) -> str:
     if isinstance(then, str) and then not in names:
-        shown = " or ".join([", ".join(repr(name) for name in names), "a number a sample"])
-        raise ValueError(f"then is {then!r}; give {shown}")
-    return ("equal" if equal_counts else "filled" if fill else "any", int(equal_counts) or 1,
-            then if isinstance(then, str) else "",
-            None if isinstance(then, str) else _optional(then, "then"))
+        given = " or ".join([", ".join(repr(name) for name in names), "a number a sample"])
+        raise ValueError(f"then is {then!r}; give {given}")
+    if then is not None and not isinstance(then, str):
+        step.point(least=_arrays.each_of(then, "then", step.count))
+        return "least"
+    return then or ""
 
 
-@_in_a_sentence
+# ---- Plans ------------------------------------------------------------------------------------------
+
+_copied = _library.copied
+
+
+@in_a_sentence
 def plan(lengths: Any, bags: Union[int, str], *, cost: CostLike = "tokens",
          policy: str = "refine", gpus: Optional[int] = None, gpus_per_node: int = 8,
          speeds: Sequence[int] = (), together: Any = None, apart: Any = None, fits: Any = None,
@@ -271,19 +283,39 @@ def plan(lengths: Any, bags: Union[int, str], *, cost: CostLike = "tokens",
                     whose largest sum is to be least
     within_per_million  how much longer than the shortest a plan may be for that
     """
-    array = _lengths(lengths)
-    return _planner.plan(
-        array, _bags(bags, gpus, gpus_per_node, _speeds(speeds)), _cost(cost, array),
-        _named_policy(policy),
-        _optional(together, "together"), _optional(apart, "apart"), _flags(fits, "fits"),
-        _optional(home, "home"), _optional(weights, "weights"),
-        _optional(starting_loads, "starting_loads"), most_per_gpu, most_samples, cap_is_soft,
-        _caps(also),
-        *_counts_and_then(most_samples, equal_counts, fill, then, ("level", "fewest_moves")),
-        within_per_million)
+    read = _arrays.lengths_of(lengths)
+    job, step = _Job("ballast_plan_options"), _Step("ballast_plan_step", read)
+    _set_bags(job, bags, "bags", gpus, gpus_per_node, speeds)
+    job.set(policy=_arrays.text(policy, "policy"))
+    step.point(costs=_set_cost(job, cost, read))
+    step.keys(together=together, apart=apart)
+    step.point(home=_arrays.ranks_of(home, "home", step.count),
+               fits=_arrays.flags_of(fits, "fits", (step.count, job.bags)),
+               starting_loads=_arrays.each_of(starting_loads, "starting_loads", job.bags, "bags"))
+    step.room(weights, most_per_gpu, cap_is_soft)
+    step.also(also, job.bags)
+    step.counts(most_samples, equal_counts, fill)
+    wanted = _then(step, then, ("level", "fewest_moves"))
+    step.set(then=("", "level", "fewest_moves", "least").index(wanted),
+             within_per_million=whole(within_per_million, "within_per_million", 0, 10**9))
+    asked, found = step.made(), _library.struct("ballast_plan")
+    with _library.planner() as own:
+        own.prepare("ballast_set_up_plan", job.key, job.options)
+        seconds = own.call("ballast_partition", _library.byref(asked), _library.byref(found))
+        content = {"owner": _copied(found.owner, found.samples, 4),
+                   "offsets": _copied(found.first, found.bags + 1, 8),
+                   "samples": _copied(found.sample, found.samples, 4),
+                   "costs": _copied(found.costs, found.samples, 8),
+                   "loads": _copied(found.loads, found.bags, 8),
+                   "gpus": _copied(found.bag_gpus, found.bags, 4),
+                   "above_cap": _copied(found.above_cap, found.bags_above_cap, 4),
+                   "lengths": read.tobytes()}
+    return Plan(content, makespan=found.makespan, lower_bound=found.lower_bound, gap=found.gap,
+                proven_optimal=bool(found.is_proven), moved=found.moved,
+                short_samples=found.short_samples, digest=found.digest, seconds=seconds)
 
 
-@_in_a_sentence
+@in_a_sentence
 def grid(lengths: Any, ranks: Union[int, str], *, cost: CostLike = "tokens",
          speeds: Sequence[int] = (), microbatches: Optional[int] = None,
          most_tokens: Optional[int] = None,
@@ -308,27 +340,60 @@ def grid(lengths: Any, ranks: Union[int, str], *, cost: CostLike = "tokens",
     kinds           [n] keys: the samples of a slot have one
     home            [n] the rank that holds each sample now
     """
-    rules = [("equal", 0)] if equal_counts else []
-    rules += [("at_most", most_samples)] if most_samples is not None else []
-    rules += [("multiple_of", samples_multiple_of)] if samples_multiple_of is not None else []
-    rules += [("filled", 0)] if fill else []
+    read = _arrays.lengths_of(lengths)
+    job, step = _Job("ballast_grid_options"), _Step("ballast_grid_step", read)
+    rules = [(1, most_samples)] if most_samples is not None else []
+    rules += [(2, 0)] if _arrays.flag(equal_counts, "equal_counts") else []
+    rules += [(3, samples_multiple_of)] if samples_multiple_of is not None else []
+    rules += [(4, 0)] if _arrays.flag(fill, "fill") else []
     if len(rules) > 1:
         raise ValueError("most_samples, equal_counts, samples_multiple_of and fill exclude each "
                          "other; give one")
-    array = _lengths(lengths)
-    fast = _speeds(speeds)
+    rule, number = (rules or [(0, 0)])[0]
+    name = "samples_multiple_of" if rule == 3 else "most_samples"
     try:
-        bags = _bags(ranks, None, 8, fast)
+        _set_bags(job, ranks, "ranks", None, 8, speeds)
     except ValueError as why:
         raise ValueError(f"ranks and speeds: {why}") from None
-    return _planner.grid(
-        array, bags, _cost(cost, array), microbatches, most_tokens, _optional(weights, "weights"),
-        multiple_of, weight_multiple, _caps(also), *(rules or [("any", 0)])[0], meet,
-        _optional(together, "together"), _optional(apart, "apart"), _flags(fits, "fits"),
-        _optional(home, "home"), _optional(kinds, "kinds"))
+    if not isinstance(meet, str):
+        raise TypeError(f"meet is {shown(meet)}; give a text")
+    if meet not in ("step", "microbatch"):
+        raise ValueError("ranks meet at the end of a 'step' or of each 'microbatch'; meet is "
+                         f"{meet!r}")
+    job.set(counts=rule, count=whole(number, name, 0, 2**32 - 1),
+            meets_microbatch=meet == "microbatch",
+            microbatches=0 if microbatches is None else whole(microbatches, "microbatches", 1),
+            multiple_of=whole(multiple_of, "multiple_of", 1),
+            most_weight=0 if most_tokens is None else whole(most_tokens, "most_tokens", 1),
+            weight_multiple=whole(weight_multiple, "weight_multiple", 1))
+    step.point(costs=_set_cost(job, cost, read))
+    step.keys(weights=weights, together=together, apart=apart, kinds=kinds)
+    step.point(home=_arrays.ranks_of(home, "home", step.count),
+               fits=_arrays.flags_of(fits, "fits", (step.count, job.bags)))
+    step.also(also, job.bags)
+    asked, found = step.made(), _library.struct("ballast_grid")
+    with _library.planner() as own:
+        own.prepare("ballast_set_up_grid", job.key, job.options)
+        seconds = own.call("ballast_partition_grid", _library.byref(asked), _library.byref(found))
+        cells = found.microbatches * found.ranks
+        content = {"owner": _copied(found.owner, found.samples, 4),
+                   "offsets": _copied(found.first, cells + 1, 8),
+                   "samples": _copied(found.sample, found.samples, 4),
+                   "costs": _copied(found.costs, found.samples, 8),
+                   "loads": _copied(found.loads, cells, 8),
+                   "weights": _copied(found.filled, cells, 8),
+                   "kinds": _copied(found.kinds, found.microbatches, 8),
+                   "above_cap": _copied(found.above_cap, found.cells_above_cap, 4)}
+        why_so_many = _library.why_microbatches(own)
+    return Grid(content, ranks=found.ranks, microbatches=found.microbatches,
+                fewest_microbatches=found.fewest_microbatches, why=why_so_many,
+                used_microbatches=found.used_microbatches, empty_cells=found.empty_cells,
+                makespan=found.makespan, lower_bound=found.lower_bound, gap=found.gap,
+                proven_optimal=bool(found.is_proven), moved=found.moved, digest=found.digest,
+                seconds=seconds)
 
 
-@_in_a_sentence
+@in_a_sentence
 def pack(lengths: Any, most_per_gpu: Optional[int] = None, *,
          also: Sequence[Mapping[str, Any]] = (),
          weights: Any = None, cap_is_soft: bool = False, together: Any = None, apart: Any = None,
@@ -347,19 +412,33 @@ def pack(lengths: Any, most_per_gpu: Optional[int] = None, *,
                     how many bins to make; then the largest is made small
     padded          whether a bin takes count x longest of the cap, not the sum
     """
-    array = _lengths(lengths)
-    weighed = _optional(weights, "weights")
-    if weighed is not None and len(weighed) != len(array):
-        raise ValueError(f"weights has {len(weighed)} entries for {len(array)} samples; give one "
-                         "for each")
-    return _planner.pack(
-        array, _optional(together, "together"), _optional(apart, "apart"), weighed, most_per_gpu,
-        most_samples, cap_is_soft, _caps(also),
-        *_counts_and_then(most_samples, equal_counts, fill, then, ("level",)), least_bins,
-        multiple_of, padded)
+    read = _arrays.lengths_of(lengths)
+    step = _Step("ballast_pack_step", read)
+    step.keys(together=together, apart=apart)
+    step.room(weights, most_per_gpu, cap_is_soft)
+    step.also(also, 0)
+    step.counts(most_samples, equal_counts, fill)
+    step.set(is_level=_then(step, then, ("level",)) == "level",
+             least_bins=whole(least_bins, "least_bins"),
+             multiple_of=whole(multiple_of, "multiple_of", 1),
+             is_padded=_arrays.flag(padded, "padded"))
+    asked, found = step.made(), _library.struct("ballast_packing")
+    with _library.planner() as own:
+        seconds = own.call("ballast_pack", _library.byref(asked), _library.byref(found))
+        content = {"owner": _copied(found.owner, found.samples, 4),
+                   "offsets": _copied(found.first, found.bins + 1, 8),
+                   "samples": _copied(found.sample, found.samples, 4),
+                   "loads": _copied(found.loads, found.bins, 8),
+                   "empty": _copied(found.empty, found.empty_bins, 4),
+                   "above_cap": _copied(found.above_cap, found.bins_above_cap, 4)}
+    largest = max(memoryview(content["loads"]).cast("q"), default=0)
+    return Packing(content, fewest_bins=found.fewest_bins, largest=largest,
+                   largest_bound=found.largest_bound, capacity=found.capacity,
+                   proven_optimal=found.bins == found.fewest_bins, digest=found.digest,
+                   seconds=seconds)
 
 
-@_in_a_sentence
+@in_a_sentence
 def order(forward: Any, backward: Any = None, *, schedule: str = "1f1b", policy: str = "search",
           transfer: int = 0) -> Order:
     """In which order a pipeline computes its microbatches.
@@ -369,36 +448,91 @@ def order(forward: Any, backward: Any = None, *, schedule: str = "1f1b", policy:
     policy             "given", "ascending", "interval", "insertion", "search" or "exact:nodes=1000"
     transfer           from one stage to the next, in the same units
     """
-    ahead = _integers(forward, "forward")
-    back = 2 * ahead if backward is None else _integers(backward, "backward")
-    return _planner.order(ahead, back, schedule, policy, transfer)
+    ahead, shape = _arrays.table(forward, "forward")
+    if backward is None:
+        back, back_shape = _arrays.doubled(ahead), shape
+    else:
+        back, back_shape = _arrays.table(backward, "backward")
+    if len(shape) != 2 or back_shape != shape:
+        raise ValueError("forward and backward are two arrays of [microbatches x stages]; give both "
+                         "in one shape")
+    job = _Job("ballast_order_options")
+    job.set(microbatches=shape[0], stages=shape[1], schedule=_arrays.text(schedule, "schedule"),
+            policy=_arrays.text(policy, "policy"), transfer=whole(transfer, "transfer", 0, 2**53))
+    asked = _library.struct("ballast_order_step", forward=_arrays.place(ahead),
+                            backward=_arrays.place(back))
+    found = _library.struct("ballast_order")
+    with _library.planner() as own:
+        own.prepare("ballast_set_up_order", job.key, job.options)
+        seconds = own.call("ballast_order_microbatches", _library.byref(asked),
+                           _library.byref(found))
+        content = {"order": _copied(found.order, found.microbatches, 4)}
+    return Order(content, makespan=float(found.makespan), makespan_given=found.makespan_given,
+                 lower_bound=float(found.lower_bound), gap=found.gap,
+                 proven_optimal=found.makespan == found.lower_bound, digest=found.digest,
+                 seconds=seconds)
 
+
+# ---- Layouts ----------------------------------------------------------------------------------------
 
 _KIND = ("gpus", "memory_bytes", "gpus_per_node", "bytes_per_second", "speed")
 
 
-def _kind(given: Any, first: tuple[int, ...]) -> tuple[int, int, int, int, int, int]:
-    if not isinstance(given, Mapping) or not {"gpus", "memory_bytes"} <= given.keys() <= {*_KIND}:
-        raise ValueError(f"more_gpus has {_shown(given)}; give dicts of {', '.join(_KIND)}, of "
+def _kind(given: Any, first: tuple[int, ...]) -> dict[str, int]:
+    if not isinstance(given, dict) or not {"gpus", "memory_bytes"} <= given.keys() <= {*_KIND}:
+        raise ValueError(f"more_gpus has {shown(given)}; give dicts of {', '.join(_KIND)}, of "
                          "which the first two are needed")
-    gpus, memory, per_node, bandwidth = (
-        _whole(given.get(name, default), f"more_gpus[...]['{name}']", 0)
-        for name, default in zip(_KIND, first))
+    from fractions import Fraction
+    numbers = {name: whole(given.get(name, default), f"more_gpus[...]['{name}']")
+               for name, default in zip(_KIND, first)}
     try:
         speed = Fraction(given.get("speed", 1)).limit_denominator(2**20)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"more_gpus[...]['speed'] is {_shown(given['speed'])}; give a number, "
+        raise ValueError(f"more_gpus[...]['speed'] is {shown(given['speed'])}; give a number, "
                          "1 for GPUs as fast as those measured") from None
-    return gpus, memory, per_node, bandwidth, speed.numerator, speed.denominator
+    if not 0 <= speed < 2**32:
+        raise ValueError(f"more_gpus[...]['speed'] is {shown(given['speed'])}; give a number below "
+                         "2^32")
+    return {**numbers, "speed": speed.numerator, "measured_speed": speed.denominator}
 
 
-def _names(given: Any, name: str) -> list[str]:
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise TypeError(f"{name} is {_shown(given)}; give a list of modules' names")
-    return [str(each) for each in given]
+def _named(given: Any, name: str, modules: Sequence[str]) -> bytes:
+    """A byte for each module, 1 where the list has its name."""
+    if isinstance(given, (str, bytes)) or not hasattr(given, "__iter__"):
+        raise TypeError(f"{name} is {shown(given)}; give a list of modules' names")
+    wanted = [str(each) for each in given]
+    for each in wanted:
+        if each not in modules:
+            raise ValueError(f"{name} has '{each}', which is no module of the profile; choose among "
+                             f"{', '.join(modules)}")
+    return bytes(each in wanted for each in modules)
 
 
-@_in_a_sentence
+def _read_profile(path: str) -> tuple[bytes, list[str]]:
+    """The text of a profile and its modules. Of what may be mistyped it warns."""
+    if not isinstance(path, str) and not hasattr(path, "__fspath__"):
+        raise TypeError(f"profile is {shown(path)}; give the path of a file")
+    try:
+        with open(path, "rb") as file:
+            content = file.read()
+    except (OSError, ValueError) as why:
+        raise ValueError(f"profile {path} cannot be read: {why}") from None
+    read = _library.struct("ballast_profile")
+    with _library.planner() as own:
+        try:
+            own.call("ballast_read_profile", content, _library.byref(read))
+        except ValueError as why:
+            raise ValueError(f"{path}: {why}") from None
+        modules = _library.texts(read.name, read.modules)
+        notes = _library.texts(read.note, read.notes)
+    if notes:
+        import warnings
+        for note in notes:
+            warnings.warn(f"{path}: {note}", UserWarning, stacklevel=4)
+    return content, modules
+
+
+@in_a_sentence
 def search(profile: str, sizes: Any, *, gpus: int, memory_bytes: int, global_batch: int,
            gpus_per_node: int = 8, bytes_per_second: int = 0,
            more_gpus: Iterable[Any] = (), frozen: Iterable[Any] = (),
@@ -421,22 +555,83 @@ def search(profile: str, sizes: Any, *, gpus: int, memory_bytes: int, global_bat
     lower_bound_seconds: no layout that fits has a shorter step. The kind of a module's GPUs is 0 for
     `gpus`, then counted through more_gpus.
     """
-    first = (gpus, memory_bytes, gpus_per_node, bytes_per_second)
-    kinds = [(*first, 1, 1), *(_kind(each, first) for each in more_gpus)]
-    return _planner.search(profile, _integers(sizes, "sizes"), kinds, _names(frozen, "frozen"),
-                           _names(trained_inputs, "trained_inputs"), leave_gpus, share_optimizer,
-                           global_batch, best, list(virtual_stages), batches, draws, seed % 2**64,
-                           prove)
+    most_simulated, most_batch, most_gpus = 2**21, 2**20, 2**20
+    first = {"gpus": whole(gpus, "gpus", 1, most_gpus),
+             "memory_bytes": whole(memory_bytes, "memory_bytes"),
+             "gpus_per_node": whole(gpus_per_node, "gpus_per_node", 1, 2**32 - 1),
+             "bytes_per_second": whole(bytes_per_second, "bytes_per_second")}
+    if isinstance(more_gpus, (str, dict)):
+        raise TypeError(f"more_gpus is {shown(more_gpus)}; give a list of dicts")
+    kinds = _library.structs("ballast_gpu_kind",
+                             [_kind(each, tuple(first.values())) for each in more_gpus])
+    batch = whole(global_batch, "global_batch", 1, most_batch)
+    content, modules = _read_profile(profile)
+    table, shape = _arrays.table(sizes, "sizes")
+    if len(shape) != 2 or shape[1] != len(modules):
+        raise ValueError(f"sizes is an array of [samples x modules]; {profile} has {len(modules)} "
+                         "modules, so give one column for each")
+    if shape[0] == 0:
+        raise ValueError("sizes has no sample; give at least one")
+    untrained = _named(frozen, "frozen", modules)
+    projected = _named(trained_inputs, "trained_inputs", modules)
+    if isinstance(virtual_stages, (str, dict)) or not hasattr(virtual_stages, "__iter__"):
+        raise TypeError(f"virtual_stages is {shown(virtual_stages)}; give whole numbers")
+    stages = array("I", [whole(each, "virtual_stages", 0, 2**32 - 1) for each in virtual_stages])
+    problem = _library.struct(
+        "ballast_layout_problem", **first, profile_csv=content, samples=shape[0],
+        sizes=_arrays.place(table), global_batch=batch,
+        batches=whole(batches, "batches", 1, most_simulated // batch),
+        draws=whole(draws, "draws", 1, most_simulated),
+        seed=whole(seed, "seed", -MOST) % 2**64,
+        best=whole(best, "best", 1, 10**6), more_kinds=len(kinds or ()),
+        more_gpus=_library.address(kinds), frozen=_arrays.place(untrained),
+        trained_inputs=_arrays.place(projected),
+        leave_gpus=_arrays.flag(leave_gpus, "leave_gpus"),
+        share_optimizer=_arrays.flag(share_optimizer, "share_optimizer"),
+        more_virtual_stages=len(stages), virtual_stages=_arrays.place(stages),
+        most_work=2**64 - 1 if _arrays.flag(prove, "prove") else 0)
+    found = _library.struct("ballast_layouts")
+    with _library.planner() as own:
+        own.call("ballast_search_layouts", _library.byref(problem), _library.byref(found))
+        cells = found.layouts * found.modules
+        degrees = memoryview(_copied(found.module, cells, 20)).cast("I")
+        kind = memoryview(_copied(found.kind, cells, 4)).cast("I")
+        per_layout = {name: memoryview(_copied(getattr(found, name), found.layouts, size)).cast(code)
+                      for name, size, code in (("microbatches", 4, "I"), ("virtual_stages", 4, "I"),
+                                               ("simulated", 8, "q"), ("memory_bytes", 8, "Q"))}
+    layouts = []
+    for at in range(found.layouts):
+        own_modules = {}
+        for place, module in enumerate(modules, at * len(modules)):
+            tp, pp, dp, sp, ep = degrees[5 * place:5 * place + 5]
+            own_modules[module] = {"tp": tp, "sp": sp, "ep": ep, "pp": pp, "dp": dp,
+                                   "kind": kind[place]}
+        layouts.append({"modules": own_modules, "microbatches": per_layout["microbatches"][at],
+                        "virtual_stages": per_layout["virtual_stages"][at],
+                        "step_seconds": per_layout["simulated"][at] * 1e-12,
+                        "memory_bytes": per_layout["memory_bytes"][at]})
+    return {"layouts": layouts, "lower_bound_seconds": found.lower_bound * 1e-12,
+            "gap": found.gap, "proven": bool(found.is_proven)}
 
 
-def _seconds(seconds: Any) -> Array:
-    array = _host_array(seconds, "seconds")
-    if array.dtype.kind not in "iuf":
-        raise ValueError(f"seconds holds values of type {array.dtype}; give numbers")
-    return np.ascontiguousarray(array, np.float64).reshape(-1)
+# ---- Costs from measured times ----------------------------------------------------------------------
+
+def _fit(seconds: Any, model: str, more: Sequence[str], **arrays: Any
+         ) -> tuple[Cost, Mapping[str, Any]]:
+    step = _library.struct("ballast_fit_step", model=_arrays.text(model, "model"),
+                           measurements=len(seconds), seconds=_arrays.place(seconds),
+                           **{name: _arrays.place(values) for name, values in arrays.items()})
+    found = _library.struct("ballast_fit")
+    with _library.planner() as own:
+        own.call("ballast_fit_cost", _library.byref(step), _library.byref(found))
+        misfits = memoryview(_copied(found.misfit, found.misfits, 8)).cast("Q").tolist()
+    names = ("seconds_per_flop", "gamma", "seconds_per_call", "median_relative_error", "r_squared")
+    report = {name: getattr(found, name) for name in (*names, *more)}
+    return (Cost(found.linear, found.quadratic, found.fraction_bits),
+            {**report, "misfits": misfits})
 
 
-@_in_a_sentence
+@in_a_sentence
 def fit_cost(lengths: Any, seconds: Any, model: str) -> tuple[Cost, Mapping[str, Any]]:
     """The cost model that the times of single samples make, in picoseconds, and how well it fits.
 
@@ -444,10 +639,14 @@ def fit_cost(lengths: Any, seconds: Any, model: str) -> tuple[Cost, Mapping[str,
     Fit on one rank and send the Cost to others: it pickles, and `Cost(*cost.coefficients)` is it
     again.
     """
-    return _planner.fit_lengths(_lengths(lengths), _seconds(seconds), model)
+    read, times = _arrays.lengths_of(lengths), _arrays.seconds_of(seconds)
+    if len(times) != len(read):
+        raise ValueError(f"seconds has {len(times)} entries for {len(read)} lengths; give one for "
+                         "each")
+    return _fit(times, model, (), lengths=read)
 
 
-@_in_a_sentence
+@in_a_sentence
 def fit_step_cost(steps: Iterable[Any], seconds: Any, model: str, *,
                   gpus: Any = 1) -> tuple[Cost, Mapping[str, Any]]:
     """The same from measured training steps, in nanoseconds.
@@ -456,69 +655,22 @@ def fit_step_cost(steps: Iterable[Any], seconds: Any, model: str, *,
     seconds  [steps] what it took; gpus: of the bag, one number or [steps]
     From 20 steps on gamma is fitted too; before, it is the model's.
     """
-    arrays = [_lengths(each, "a step") for each in steps]
-    sizes = np.broadcast_to(_integers(gpus, "gpus"), len(arrays))
-    rows = [(int(each.sum()), int((each * each).sum()), each.size, int(size))
-            for each, size in zip(arrays, sizes)]
-    return _planner.fit_steps(np.array(rows, np.int64).reshape(-1, 4), _seconds(seconds), model)
-
-
-def _page(title: str, facts: Mapping[str, object], bars: Sequence[float]) -> str:
-    """Facts and bars, for a notebook."""
-    shown, top = list(bars)[:256], max([1.0, *bars])
-    width = 600 / max(1, len(shown))
-    picture = "".join(
-        f'<rect x="{at * width:.1f}" y="{80 - 80 * bar / top:.1f}" width="{width * 0.9:.1f}" '
-        f'height="{80 * bar / top:.1f}" fill="#3b6ea5"/>' for at, bar in enumerate(shown))
-    cells = "".join(f"<tr><td>{escape(name)}</td><td>{escape(str(fact))}</td></tr>"
-                    for name, fact in facts.items())
-    return (f'<b>{escape(title)}</b><svg viewBox="0 0 600 80" width="600" height="80" role="img" '
-            f'aria-label="{escape(title)}">{picture}</svg><table>{cells}</table>')
-
-
-def _gap(plan_: Union[Plan, Grid, Order]) -> str:
-    return f"{100 * plan_.gap:.3g} % above the best there is, at most"
-
-
-def _plan_html(self: Plan) -> str:
-    per_gpu = self.loads / self.gpus
-    mean = max(1e-9, self.loads.sum() / self.gpus.sum())
-    return _page(f"{self.owner.size} samples on {len(self)} bags: work per GPU",
-                 {"Gap": _gap(self), "Busiest GPU / mean": f"{per_gpu.max() / mean:.4g}"},
-                 per_gpu.tolist())
-
-
-def _grid_html(self: Grid) -> str:
-    return _page(f"{self.owner.size} samples on {self.ranks} ranks: work per rank",
-                 {"Gap": _gap(self), "Microbatches": self.microbatches, "Empty": self.empty_cells},
-                 self.loads.sum(axis=0).tolist())
-
-
-def _packing_html(self: Packing) -> str:
-    return _page(f"{self.owner.size} samples in {len(self)} bins: tokens",
-                 {"No packing has fewer bins than": self.fewest_bins, "Largest": self.largest},
-                 self.loads.tolist())
-
-
-def _order_html(self: Order) -> str:
-    return _page(f"{self.order.size} microbatches: before and after",
-                 {"Takes": f"{self.makespan:g} instead of {self.makespan_given:g}",
-                  "Gap": _gap(self),
-                  "Order": " ".join(map(str, self.order))},
-                 [self.makespan_given, self.makespan])
-
-
-for _type, _html in ((Plan, _plan_html), (Grid, _grid_html), (Packing, _packing_html),
-                     (Order, _order_html)):
-    setattr(_type, "_repr_html_", _html)
-
-_priced = Cost.__call__
-setattr(Cost, "__call__", lambda self, lengths: _priced(self, _lengths(lengths)))
-setattr(Cost, "__init__", _in_a_sentence(
-    Cost.__init__, "Cost", {"self": Any, "text_or_linear": Union[int, str], "quadratic": int,
-                            "fraction_bits": int}))
-setattr(Grid, "microbatch", _in_a_sentence(
-    Grid.microbatch, "microbatch", {"self": Any, "rank": int, "slot": int}))
-for _rows in (Plan, Grid, Packing):
-    setattr(_rows, "__getitem__", _in_a_sentence(
-        getattr(_rows, "__getitem__"), _rows.__name__, {"self": Any, "row": int}))
+    if isinstance(steps, (str, dict)):
+        raise TypeError(f"steps is {shown(steps)}; give a list of lists of lengths")
+    given = [_arrays.lengths_of(each, "a step").tolist() for each in steps]
+    if _arrays.as_index(gpus) is not None:
+        sizes = [whole(gpus, "gpus", 1, 2**32 - 1)] * len(given)
+    else:
+        sizes = _arrays.each_of(gpus, "gpus", len(given), "steps").tolist()
+    rows = [number for each, size in zip(given, sizes)
+            for number in (sum(each), sum(length * length for length in each), len(each), size)]
+    times = _arrays.seconds_of(seconds)
+    if len(times) != len(given):
+        raise ValueError(f"seconds has {len(times)} entries for {len(given)} steps; give one for "
+                         "each")
+    try:
+        table = array("q", rows)
+    except OverflowError:
+        raise ValueError("steps have lengths whose squares do not fit 63 bits; correct them"
+                         ) from None
+    return _fit(times, model, ("seconds_per_exchanged_token", "seconds_per_sequence"), steps=table)

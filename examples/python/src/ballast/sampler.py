@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import re
 import sys
+from array import array
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Iterable, Iterator, Mapping, Optional, TypeVar
 
-import numpy as np
-
 import ballast
+
+from . import _arrays, _library
 
 _Batch = TypeVar("_Batch")
 
@@ -80,63 +81,65 @@ class BalancedBatchSampler:
                  ranks: Optional[int] = None, loss_tokens: Any = None, shuffle: bool = True,
                  seed: int = 0, drop_last: bool = False, **options: Any) -> None:
         own, all_ranks = _place()
-        self.rank = own if rank is None else ballast._whole(rank, "rank", 0)
-        self.ranks = all_ranks if ranks is None else ballast._whole(ranks, "ranks", 1)
+        self.rank = own if rank is None else _arrays.whole(rank, "rank", 0)
+        self.ranks = all_ranks if ranks is None else _arrays.whole(ranks, "ranks", 1)
         if self.rank >= self.ranks:
             raise ValueError(f"rank {self.rank} of {self.ranks} ranks; give one from 0 on")
         for name in ("together", "apart", "fits", "home", "kinds", "weights"):
             if name in options:
                 raise ValueError(f"{name} is one for each sample of a step, and steps are drawn; "
                                  "leave it out")
-        self._lengths = ballast._lengths(lengths)
-        self._loss_tokens = (self._lengths if loss_tokens is None
-                             else ballast._lengths(loss_tokens, "loss_tokens"))
-        if self._loss_tokens.size != self._lengths.size:
-            raise ValueError(f"loss_tokens has {self._loss_tokens.size} entries for "
-                             f"{self._lengths.size} samples; give one for each")
+        self._lengths = _arrays.lengths_of(lengths)
+        self._count = len(self._lengths)
+        self._loss_tokens = (self._lengths if loss_tokens is None else
+                             _arrays.each_of(loss_tokens, "loss_tokens", self._count))
         for name, counts in (("lengths", self._lengths), ("loss_tokens", self._loss_tokens)):
-            for at in np.flatnonzero(counts < 0)[:1]:
+            at = _arrays.first_below(counts, 0)
+            if at is not None:
                 raise ValueError(f"sample {at} has {counts[at]} in {name}; give a number from 0 on")
-        self._step_samples = ballast._whole(step_samples, "step_samples", 1)
-        self._shuffle, self._drop_last = bool(shuffle), bool(drop_last)
-        self._seed = ballast._whole(seed, "seed", 0)
+        self._step_samples = _arrays.whole(step_samples, "step_samples", 1)
+        self._shuffle = _arrays.flag(shuffle, "shuffle")
+        self._drop_last = _arrays.flag(drop_last, "drop_last")
+        self._seed = _arrays.whole(seed, "seed", 0)
         if not self.steps:
-            raise ValueError(f"{self._lengths.size} samples fill no step of {self._step_samples}; "
+            raise ValueError(f"{self._count} samples fill no step of {self._step_samples}; "
                              "give more samples, a smaller step_samples, or drop_last=False")
         counted = ("equal_counts", "most_samples", "samples_multiple_of")
         is_counted = any(options.get(name) for name in counted)
         self._options: dict[str, Any] = {"fill": not is_counted, **options}
         self._check_counts()
-        lossy = np.flatnonzero(self._loss_tokens > 0)
-        known = lossy if lossy.size else np.arange(self._lengths.size)
-        self._dummy = [int(known[self._lengths[known].argmin()])]
+        self._dummy = [self._find_dummy()]
         self._made_by: dict[str, Any] = {
             "step_samples": self._step_samples, "drop_last": self._drop_last,
             "shuffle": self._shuffle, "seed": self._seed, "cost": self._cost_word(),
-            "lengths": f"{self._lengths.size} with digest "
-                       f"{_digest(self._lengths.astype('<i8').tobytes())}"}
+            "lengths": f"{self._count} with digest {_digest(self._lengths.tobytes())}"}
         self.epoch = 0
         self._begin = 0  # the step that an iteration starts with
         self._trained = 0  # steps of this epoch whose last microbatch the loop has had
         self._resumed = False
         self._given: deque[Cell] = deque()  # to the loader, and not yet to the loop
         self._is_watched = False
-        self._order = np.zeros(0, np.int64)
+        self._order: Any = array("q")
         self._plans: dict[int, list[Cell]] = {}
 
     @property
     def steps(self) -> int:
         """Of an epoch."""
-        whole, more = divmod(self._lengths.size, self._step_samples)
+        whole, more = divmod(self._count, self._step_samples)
         return whole + (1 if more and not self._drop_last else 0)
+
+    def _find_dummy(self) -> int:
+        """The shortest sample that has a loss, if any has one."""
+        lengths, losses = self._lengths.tolist(), self._loss_tokens.tolist()
+        return min(range(self._count), key=lambda at: (losses[at] <= 0, lengths[at]))
 
     def _check_counts(self) -> None:
         """Refuses wrong numbers, and a multiple that a step, maybe the last, does not have."""
-        given = {name: ballast._whole(self._options[name], name, 1)
+        given = {name: _arrays.whole(self._options[name], name, 1)
                  for name in ("microbatches", "samples_multiple_of")
                  if self._options.get(name) is not None}
         number = given.get("samples_multiple_of", 1)
-        whole, more = divmod(self._lengths.size, self._step_samples)
+        whole, more = divmod(self._count, self._step_samples)
         if whole and self._step_samples % number:
             raise ValueError(f"step_samples is {self._step_samples}, and samples_multiple_of needs "
                              f"a multiple of {number}; give one")
@@ -151,14 +154,16 @@ class BalancedBatchSampler:
         if not callable(cost) and not isinstance(cost, str):
             raise ValueError("cost is one for each sample of a step, and steps are drawn; give a "
                              "name, a Cost or a function")
-        known = ballast._cost(cost, self._lengths)
+        known: Any = ballast._costs(cost, self._lengths)
+        if isinstance(cost, str):
+            known = ballast.Cost(cost)
         if isinstance(known, ballast.Cost):
-            return "Cost({}, {}, {})".format(*known.coefficients)
-        return f"of a function, with digest {_digest(known.astype('<i8').tobytes())}"
+            return repr(known)
+        return f"of a function, with digest {_digest(known.tobytes())}"
 
     def _grid(self, rows: Any) -> ballast.Grid:
         """With a sample in every cell, where there is such a plan and no other rule for counts."""
-        lengths = self._lengths[rows]
+        lengths = _arrays.taken(self._lengths, rows)
         with suppress(ValueError):
             return ballast.grid(lengths, self.ranks, **self._options)
         looser: dict[str, Any] = {**self._options, "fill": False}
@@ -174,20 +179,21 @@ class BalancedBatchSampler:
         if step in self._plans:
             return self._plans[step]
         if not self._plans:
-            count = self._lengths.size
-            seed = (self._seed * 1_000_003 + self.epoch) % 2**64
-            self._order = (ballast._planner.shuffled(count, seed) if self._shuffle
-                           else np.arange(count))
+            self._order = array("q", range(self._count))
+            if self._shuffle:
+                seed = (self._seed * 1_000_003 + self.epoch) % 2**64
+                with _library.planner() as own:
+                    own.call("ballast_shuffle", seed, self._count, _arrays.place(self._order))
         rows = self._order[step * self._step_samples:(step + 1) * self._step_samples]
         grid = self._grid(rows)
-        counted = self._loss_tokens[rows]
-        whole = int(counted.sum())
+        counted = _arrays.taken(self._loss_tokens, rows).tolist()
+        whole = sum(counted)
         cells = []
         for slot in range(grid.microbatches):
-            samples = grid.microbatch(self.rank, slot)
-            share = int(counted[samples].sum()) / whole if whole else 0.0
-            of_token = self.ranks / whole if whole and samples.size else 0.0
-            cells.append(Cell(step, slot, rows[samples].tolist() or self._dummy,
+            samples = grid.microbatch(self.rank, slot).tolist()
+            share = sum(counted[at] for at in samples) / whole if whole else 0.0
+            of_token = self.ranks / whole if whole and samples else 0.0
+            cells.append(Cell(step, slot, [rows[at] for at in samples] or self._dummy,
                               self.ranks * share, slot + 1 == grid.microbatches, of_token))
         self._plans[step] = cells
         return cells
@@ -223,7 +229,7 @@ class BalancedBatchSampler:
 
     def set_epoch(self, epoch: int) -> None:
         """Starts an epoch: at its first step, or where load_state_dict left off in this one."""
-        epoch = ballast._whole(epoch, "epoch", 0)
+        epoch = _arrays.whole(epoch, "epoch", 0)
         if epoch != self.epoch or not self._resumed:
             self._begin = self._trained = 0
         if epoch != self.epoch:
@@ -249,23 +255,23 @@ class BalancedBatchSampler:
         step_samples, drop_last, shuffle, seed and cost. The number of ranks and the other options
         may be others: steps have the same samples."""
         if not isinstance(state, Mapping):
-            raise ValueError(f"the state is {ballast._shown(state)}; give what state_dict returned")
+            raise ValueError(f"the state is {_arrays.shown(state)}; give what state_dict returned")
         missing = [name for name in self._state(0, 0) if name not in state]
         if missing:
             raise ValueError(f"the state has no {', '.join(missing)}: it was cut, or saved by a "
                              "version that did not write this; begin an epoch with set_epoch")
         for name, own in self._made_by.items():
             if type(state[name]) is not type(own) or state[name] != own:
-                raise ValueError(f"the state has {name} {ballast._shown(state[name])}, and this "
+                raise ValueError(f"the state has {name} {_arrays.shown(state[name])}, and this "
                                  f"sampler has {own!r}; give the same")
         try:
-            epoch, steps = (ballast._whole(state[name], f"the state's {name}", 0)
+            epoch, steps = (_arrays.whole(state[name], f"the state's {name}", 0)
                             for name in ("epoch", "steps"))
         except TypeError as why:
             raise ValueError(str(why)) from None
         digest = self._state(epoch, steps)["digest"]
         if state["digest"] != digest:
-            raise ValueError(f"the state has digest {ballast._shown(state['digest'])}, and its "
+            raise ValueError(f"the state has digest {_arrays.shown(state['digest'])}, and its "
                              f"values {digest!r}: it was changed; give what state_dict returned")
         self._plans.clear()
         self.epoch = epoch
