@@ -160,6 +160,10 @@ result<ballast::compiled_schedule> schedule_of(ballast_order_options const& opti
     auto written = ballast::read_schedule(options.text, options.transfer);
     if (!written) { return tl::unexpected(written.error()); }
     ballast::compiled_schedule& own = written->schedule;
+    if (options.ranks != 0 && own.stages().ranks() != options.ranks) {
+      return fail(error_code::out_of_range, 0, "the text has a schedule of ", own.stages().ranks(),
+                  " ranks, and the options say ", options.ranks, "; make them agree");
+    }
     if (own.stages().stages() == options.stages && own.microbatches() == options.microbatches) {
       return std::move(own);
     }

@@ -28,7 +28,7 @@ def code_of(declaration: str) -> str:
     """Of a member or parameter of the header: a text, another pointer, or a number."""
     if "*" in declaration:
         return "s" if re.match(r"char const\*( const)? *\w*$", declaration) else "P"
-    return CODES[declaration.split()[0]]
+    return CODES.get(declaration.split()[0], declaration.split()[0])  # a struct: its name
 
 
 def tables_of(header: str) -> str:

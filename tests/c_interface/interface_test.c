@@ -214,6 +214,9 @@ static void print_sizes(void)
   PRINT_SIZE(ballast_cost);
   PRINT_SIZE(ballast_fit_step);
   PRINT_SIZE(ballast_fit);
+  PRINT_SIZE(ballast_sampler_options);
+  PRINT_SIZE(ballast_draw_step);
+  PRINT_SIZE(ballast_draw);
   PRINT_SIZE(ballast_bags);
   PRINT_SIZE(ballast_cap);
   PRINT_SIZE(ballast_plan_options);

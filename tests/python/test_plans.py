@@ -296,6 +296,74 @@ class OtherPlans(unittest.TestCase):
             self.assertNotIn("nan", page)
 
 
+class Additions(unittest.TestCase):
+    def test_soft_caps_and_numbers_of_microbatches(self):
+        grid = ballast.grid([900, 100, 90, 80], 2, most_tokens=200, cap_is_soft=True)
+        self.assertEqual(grid.above_cap.tolist(), [grid.owner[0]])
+        self.assertEqual(len(grid[int(grid.owner[0])]), 1)
+        self.assertEqual(ballast.grid([5] * 8, 2, least_microbatches=3).microbatches, 3)
+        self.assertEqual(ballast.grid([5] * 8, 2, least_microbatches=3,
+                                      multiple_of=2).microbatches, 4)
+        late = ballast.grid([5] * 9, 3, microbatches=1, starting_loads=[0, 10, 20])
+        self.assertEqual([len(cell) for cell in late], [5, 3, 1])
+        for what, call in {
+                "exclude each other": lambda: ballast.grid([5], 1, microbatches=1,
+                                                           least_microbatches=2),
+                "cap_is_soft has no most_tokens": lambda: ballast.grid([5], 1, cap_is_soft=True),
+                "then is 'x'": lambda: ballast.grid([5], 1, then="x"),
+                "starting_loads has 1 entries for 2": lambda: ballast.grid(
+                    [5], 2, starting_loads=[1])}.items():
+            with self.subTest(what), self.assertRaisesRegex(ValueError, what):
+                call()
+
+    def test_losses_weigh_what_they_count(self):
+        labels = [[2, 2], [1, 2], [2, 0], [2, 2]]
+        sums = [[8, 6], [3, 2], [10, 0], [4, 19]]
+        weights = ballast.loss_weights(labels)
+        self.assertEqual(weights[1], [4 / 13, 8 / 13])
+        self.assertEqual(weights[2], [8 / 13, 0])
+        step = sum(weight * of / count for own in zip(weights, sums, labels)
+                   for weight, of, count in zip(*own) if count) / 4
+        self.assertAlmostEqual(step, 4)
+        tokens, losses = np.array([3, 0, 5, 2, 7]), np.array([9., 0, 10, 3, 1])
+        for made in (ballast.grid([5, 4, 3, 2, 9], 2, microbatches=2), ballast.plan([5] * 5, 2)):
+            ranks = getattr(made, "ranks", 2)
+            flat = np.array(made.loss_weights(tokens)).reshape(-1)
+            mean = sum(weight * losses[own].sum() / tokens[own].sum()
+                       for weight, own in zip(flat, made) if weight) / ranks
+            self.assertAlmostEqual(mean, losses.sum() / tokens.sum())
+        with self.assertRaisesRegex(ValueError, "loss_tokens has 1 entries for 5"):
+            made.loss_weights([1])
+
+    def test_schedules_are_tasks_and_files(self):
+        forward = np.full((6, 4), 5)
+        for schedule, ranks in (("1f1b", 4), ("gpipe", 4), ("interleaved:v=2", 2)):
+            order = ballast.order(forward, schedule=schedule)
+            rows = [row.split(",") for row in order.csv.splitlines()]
+            self.assertEqual((len(order.tasks), len(rows)), (ranks, ranks))
+            for rank, (tasks, row) in enumerate(zip(order.tasks, rows)):
+                cells = [f"{stage}{passes}{microbatch}" for stage, passes, microbatch in tasks]
+                self.assertEqual([cell for cell in row if cell], cells)
+                self.assertEqual(len(tasks), 2 * 24 // ranks)
+                self.assertEqual({stage % ranks for stage, _, _ in tasks}, {rank})
+            again = ballast.order(forward, text=order.csv, policy="given")
+            self.assertEqual(again.makespan, order.makespan)
+        planned = ballast.order(forward, forward, weights=forward, schedule="planned",
+                                held=np.full((6, 4), 10), most_held=[60] * 4)
+        self.assertEqual({passes for own in planned.tasks for _, passes, _ in own}, {*"FBW"})
+        self.assertLess(planned.makespan, ballast.order(forward, 2 * forward).makespan)
+        for what, call in {
+                "split has 1": lambda: ballast.order(forward, split=[True]),
+                "most_held has 3 entries for 2": lambda: ballast.order(
+                    forward, ranks=2, most_held=[1, 2, 3]),
+                "a schedule of 4 ranks": lambda: ballast.order(
+                    forward, text=ballast.order(forward).csv, ranks=2),
+                "held has -1": lambda: ballast.order(forward, held=-forward // 5),
+                "forward and weights": lambda: ballast.order(forward, weights=[1])}.items():
+            with self.subTest(what), self.assertRaisesRegex(ValueError, what):
+                call()
+
+
 class Signals(unittest.TestCase):
     """Handlers run on the main thread while C++ plans."""
 

@@ -169,9 +169,9 @@ class Sampler(unittest.TestCase):
             "seed is -1": lambda: sampler_of(seed=-1),
             "epoch is -1": lambda: sampler_of().set_epoch(-1),
             "rank 2 of 2": lambda: sampler_of(2),
-            "leave it out": lambda: sampler_of(kinds=[1]),
-            "fits is one for each sample": lambda: sampler_of(fits=[[True]]),
-            "give a name, a Cost or a function": lambda: sampler_of(cost=[1] * 300),
+            "kinds has 1 entries for 300": lambda: sampler_of(kinds=[1]),
+            r"fits is of \[1 x 1\]": lambda: sampler_of(fits=[[True]]),
+            "cost has 200 entries for 300": lambda: sampler_of(cost=[1] * 200),
             "loss_tokens has 1": lambda: sampler_of(loss_tokens=[1]),
             "sample 1 has -5 in loss_tokens": lambda: BalancedBatchSampler(
                 [5, 5], 1, loss_tokens=[5, -5]),
@@ -202,6 +202,64 @@ class Sampler(unittest.TestCase):
 def batches_of(sampler):
     """The cells of an epoch, step by step."""
     return [sampler.cells(step) for step in range(sampler.steps)]
+
+
+class OfSamples(unittest.TestCase):
+    def test_options_follow_the_samples_of_a_step(self):
+        n = len(LENGTHS)
+        at = np.arange(n)
+        kinds, keys, images = at % 3, at // 2, at % 4
+        fits = np.ones((n, 2), bool)
+        fits[::5, 1] = False
+        for options in ({"kinds": kinds}, {"together": keys}, {"apart": keys}, {"fits": fits},
+                        {"weights": 1 + images, "most_tokens": 30}, {"cost": LENGTHS ** 2},
+                        {"also": [{"of": images, "most_per_gpu": 9}]}):
+            with self.subTest(options=list(options)):
+                samplers = [BalancedBatchSampler(LENGTHS, 64, rank=rank, ranks=2, **options)
+                            for rank in range(2)]
+                seen = []
+                for step in range(samplers[0].steps):
+                    cells = [sampler.cells(step) for sampler in samplers]
+                    owner = {}
+                    for rank, own in enumerate(cells):
+                        for cell in own:
+                            for index in cell.indices if cell.weight else ():
+                                owner[index] = (rank, cell.slot)
+                    seen += owner
+                    for slot in range(len(cells[0])):
+                        together = [index for own in cells for index in own[slot].indices]
+                        if "kinds" in options:  # dummies too
+                            self.assertEqual(len({kinds[index] for index in together}), 1)
+                    for own in cells:
+                        for cell in own:
+                            if "weights" in options:
+                                self.assertLessEqual((1 + images[cell.indices]).sum(), 30)
+                            if "also" in options:
+                                self.assertLessEqual(images[cell.indices].sum(), 9)
+                    for index in owner:
+                        pair = owner.get(index ^ 1)
+                        if pair and "together" in options:
+                            self.assertEqual(pair, owner[index])
+                        if pair and "apart" in options:
+                            self.assertNotEqual(pair, owner[index])
+                        if "fits" in options and index % 5 == 0:
+                            self.assertEqual(owner[index][0], 0)
+                self.assertEqual(sorted(seen), list(range(n)))
+
+    def test_sixteen_samples_in_five_kinds_are_all_trained_or_refused(self):
+        kinds = [at % 5 for at in range(16)]
+        for ranks in (1, 2, 4, 64):
+            for options in ({}, {"microbatches": 5}, {"multiple_of": 4}, {"fill": False}):
+                cells = [cell for rank in range(ranks) for cell in BalancedBatchSampler(
+                    [9] * 16, 16, rank=rank, ranks=ranks, kinds=kinds, **options).cells(0)]
+                trained = [index for cell in cells if cell.weight for index in cell.indices]
+                self.assertEqual(sorted(trained), list(range(16)))
+                for slot in {cell.slot for cell in cells}:
+                    self.assertEqual(len({kinds[index] for cell in cells if cell.slot == slot
+                                          for index in cell.indices}), 1)
+            with self.assertRaisesRegex(ValueError, "no plan|microbatches"):
+                BalancedBatchSampler([9] * 16, 16, rank=0, ranks=ranks, kinds=kinds,
+                                     microbatches=4).cells(0)
 
 
 class Tail(unittest.TestCase):

@@ -18,7 +18,7 @@ from array import array
 
 from . import _arrays, _library
 from ._arrays import MOST, in_a_sentence, shown, whole
-from ._plans import Cost, Grid, Order, Packing, Plan
+from ._plans import Cost, Grid, Order, Packing, Plan, loss_weights
 from ._version import VERSION as __version__
 
 TYPE_CHECKING = False
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BalancedBatchSampler", "Cell", "Cost", "Grid", "Order", "Packing", "Plan",
-    "fit_cost", "fit_step_cost", "grid", "order", "pack", "plan", "search",
+    "fit_cost", "fit_step_cost", "grid", "loss_weights", "order", "pack", "plan", "search",
 ]
 
 _integers = _arrays.integers
@@ -315,6 +315,13 @@ def plan(lengths: Any, bags: Union[int, str], *, cost: CostLike = "tokens",
                 short_samples=found.short_samples, digest=found.digest, seconds=seconds)
 
 
+def _least(number: int, given: Optional[int]) -> int:
+    least = whole(number, "least_microbatches", 1, 2**31)
+    if least > 1 and given is not None:
+        raise ValueError("microbatches and least_microbatches exclude each other; give one")
+    return least if least > 1 else 0
+
+
 @in_a_sentence
 def grid(lengths: Any, ranks: Union[int, str], *, cost: CostLike = "tokens",
          speeds: Sequence[int] = (), microbatches: Optional[int] = None,
@@ -323,7 +330,9 @@ def grid(lengths: Any, ranks: Union[int, str], *, cost: CostLike = "tokens",
          most_samples: Optional[int] = None, equal_counts: bool = False,
          samples_multiple_of: Optional[int] = None, meet: str = "step", fill: bool = False,
          also: Sequence[Mapping[str, Any]] = (), together: Any = None, apart: Any = None,
-         fits: Any = None, home: Any = None, kinds: Any = None) -> Grid:
+         fits: Any = None, home: Any = None, kinds: Any = None, cap_is_soft: bool = False,
+         least_microbatches: int = 1, starting_loads: Any = None, then: Any = None,
+         within_per_million: int = 0) -> Grid:
     """Which rank computes which samples in which of its microbatches, as many on every rank.
 
     lengths         [n] tokens of each sample
@@ -339,6 +348,10 @@ def grid(lengths: Any, ranks: Union[int, str], *, cost: CostLike = "tokens",
     fits            [n x ranks] True where a sample may go to a rank
     kinds           [n] keys: the samples of a slot have one
     home            [n] the rank that holds each sample now
+    cap_is_soft     whether a sample above most_tokens gets a microbatch for itself, of grid.above_cap
+    least_microbatches  how many there are at least where their number is found
+    starting_loads  [ranks] work that each has already; then, within_per_million: as plan has them,
+                    "level" or "fewest_moves"
     """
     read = _arrays.lengths_of(lengths)
     job, step = _Job("ballast_grid_options"), _Step("ballast_grid_step", read)
@@ -363,13 +376,21 @@ def grid(lengths: Any, ranks: Union[int, str], *, cost: CostLike = "tokens",
     job.set(counts=rule, count=whole(number, name, 0, 2**32 - 1),
             meets_microbatch=meet == "microbatch",
             microbatches=0 if microbatches is None else whole(microbatches, "microbatches", 1),
+            least_microbatches=_least(least_microbatches, microbatches),
             multiple_of=whole(multiple_of, "multiple_of", 1),
             most_weight=0 if most_tokens is None else whole(most_tokens, "most_tokens", 1),
             weight_multiple=whole(weight_multiple, "weight_multiple", 1))
     step.point(costs=_set_cost(job, cost, read))
     step.keys(weights=weights, together=together, apart=apart, kinds=kinds)
     step.point(home=_arrays.ranks_of(home, "home", step.count),
-               fits=_arrays.flags_of(fits, "fits", (step.count, job.bags)))
+               fits=_arrays.flags_of(fits, "fits", (step.count, job.bags)),
+               starting_loads=_arrays.each_of(starting_loads, "starting_loads", job.bags, "ranks"))
+    if then not in (None, "level", "fewest_moves"):
+        raise ValueError(f"then is {shown(then)}; give 'level' or 'fewest_moves'")
+    if _arrays.flag(cap_is_soft, "cap_is_soft") and most_tokens is None:
+        raise ValueError("cap_is_soft has no most_tokens to count against; give it")
+    step.set(cap_is_soft=cap_is_soft, then=(None, "level", "fewest_moves").index(then),
+             within_per_million=whole(within_per_million, "within_per_million", 0, 10**9))
     step.also(also, job.bags)
     asked, found = step.made(), _library.struct("ballast_grid")
     with _library.planner() as own:
@@ -438,36 +459,84 @@ def pack(lengths: Any, most_per_gpu: Optional[int] = None, *,
                    seconds=seconds)
 
 
+def _like(values: Any, name: str, shape: tuple[int, ...]) -> Any:
+    """A table of the shape that forward has; None stays None."""
+    if values is None:
+        return None
+    table, own = _arrays.table(values, name)
+    if own != shape or len(shape) != 2:
+        raise ValueError(f"forward and {name} are two arrays of [microbatches x stages]; give both "
+                         "in one shape")
+    return table
+
+
+def _bytes_of(values: Any, name: str) -> Any:
+    if values is not None and len(values) and _arrays.min_of(values) < 0:
+        raise ValueError(f"{name} has {_arrays.min_of(values)}; give numbers from 0 on")
+    return values
+
+
 @in_a_sentence
 def order(forward: Any, backward: Any = None, *, schedule: str = "1f1b", policy: str = "search",
-          transfer: int = 0) -> Order:
-    """In which order a pipeline computes its microbatches.
+          transfer: int = 0, weights: Any = None, ranks: Optional[int] = None, split: Any = None,
+          held: Any = None, held_for_weights: Any = None, most_held: Any = None,
+          text: Optional[str] = None) -> Order:
+    """In which order a pipeline computes its microbatches, and with "planned" also its tasks.
 
     forward, backward  [microbatches x stages] whole units of time; backward None: twice forward
-    schedule           "1f1b", "gpipe" or "interleaved:v=2"
+    weights            the same, of weights passes, where a stage's backward is in two parts; `split`
+                       says of which: [stages] True, or all
+    schedule           "1f1b", "gpipe", "interleaved:v=2", or "planned"; or `text`, that of a file of
+                       tasks or of cells
+    ranks              stage s is on rank s % ranks; None: one for each stage, or for v of them
     policy             "given", "ascending", "interval", "insertion", "search" or "exact:nodes=1000"
     transfer           from one stage to the next, in the same units
+    held, held_for_weights  [microbatches x stages] bytes until the last pass, and how many of them
+                       from backward on; most_held: [ranks] what each may keep
     """
     ahead, shape = _arrays.table(forward, "forward")
-    if backward is None:
-        back, back_shape = _arrays.doubled(ahead), shape
-    else:
-        back, back_shape = _arrays.table(backward, "backward")
-    if len(shape) != 2 or back_shape != shape:
+    back = _arrays.doubled(ahead) if backward is None else _like(backward, "backward", shape)
+    if len(shape) != 2:
         raise ValueError("forward and backward are two arrays of [microbatches x stages]; give both "
                          "in one shape")
+    after = _like(weights, "weights", shape)
+    keeps = _bytes_of(_like(held, "held", shape), "held")
+    keeps_after = _bytes_of(_like(held_for_weights, "held_for_weights", shape), "held_for_weights")
+    count = 0 if ranks is None else whole(ranks, "ranks", 1, 2**16)
     job = _Job("ballast_order_options")
-    job.set(microbatches=shape[0], stages=shape[1], schedule=_arrays.text(schedule, "schedule"),
-            policy=_arrays.text(policy, "policy"), transfer=whole(transfer, "transfer", 0, 2**53))
-    asked = _library.struct("ballast_order_step", forward=_arrays.place(ahead),
-                            backward=_arrays.place(back))
+    if most_held is not None:
+        room = _bytes_of(_arrays.lengths_of(most_held, "most_held"), "most_held")
+        if count not in (0, len(room)):
+            raise ValueError(f"most_held has {len(room)} entries for {count} ranks; give one for "
+                             "each")
+        count = len(room)
+        job.point("most_held", tuple(room.tolist()), room, _arrays.place(room))
+    if after is not None or split is not None:
+        parts = [True] * shape[1] if split is None else list(split)
+        if len(parts) != shape[1]:
+            raise ValueError(f"split has {len(parts)} entries for {shape[1]} stages; give one for "
+                             "each")
+        halves = bytes(_arrays.flag(each, "split") for each in parts)
+        job.point("split", halves, halves, _arrays.place(halves))
+    job.set(microbatches=shape[0], stages=shape[1], ranks=count, writes_cells=True,
+            schedule=_arrays.text(schedule, "schedule"), policy=_arrays.text(policy, "policy"),
+            transfer=whole(transfer, "transfer", 0, 2**53),
+            text=None if text is None else _arrays.text(text, "text"))
+    asked = _library.struct(
+        "ballast_order_step", forward=_arrays.place(ahead), backward=_arrays.place(back),
+        weights=_arrays.place(after), held=_arrays.place(keeps),
+        held_for_weights=_arrays.place(keeps_after))
     found = _library.struct("ballast_order")
     with _library.planner() as own:
         own.prepare("ballast_set_up_order", job.key, job.options)
         seconds = own.call("ballast_order_microbatches", _library.byref(asked),
                            _library.byref(found))
-        content = {"order": _copied(found.order, found.microbatches, 4)}
-    return Order(content, makespan=float(found.makespan), makespan_given=found.makespan_given,
+        first_task = _copied(found.first_task, found.ranks + 1, 8)
+        tasks = memoryview(first_task).cast("Q")[-1]
+        content = {"order": _copied(found.order, found.microbatches, 4), "first_task": first_task,
+                   "tasks": _copied(found.tasks, tasks, 12)}
+        csv = (found.cells or b"").decode()
+    return Order(content, csv=csv, makespan=float(found.makespan), makespan_given=found.makespan_given,
                  lower_bound=float(found.lower_bound), gap=found.gap,
                  proven_optimal=found.makespan == found.lower_bound, digest=found.digest,
                  seconds=seconds)

@@ -30,14 +30,20 @@ byref = ctypes.byref
 _structs: dict[str, type[ctypes.Structure]] = {}
 
 
-def struct(name: str, **members: Any) -> Any:
-    """One of ballast.h, with these members and the others 0."""
+def _struct_type(name: str) -> Any:
     made = _structs.get(name)
     if made is None:
         fields = [each.split(":") for each in STRUCTS[name].split()]
         made = type(name, (ctypes.Structure,),
-                    {"_fields_": [(member, _TYPES[code]) for member, code in fields]})
+                    {"_fields_": [(member, _TYPES.get(code) or _struct_type(code))
+                                  for member, code in fields]})
         _structs[name] = made
+    return made
+
+
+def struct(name: str, **members: Any) -> Any:
+    """One of ballast.h, with these members and the others 0."""
+    made = _struct_type(name)
     if "struct_size" in STRUCTS[name]:
         members["struct_size"] = ctypes.sizeof(made)
     return made(**members)

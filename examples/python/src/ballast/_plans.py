@@ -150,6 +150,12 @@ class Plan(_Rows, _Certified):
     moved: float  # share of all tokens that leave the bag of their home
     short_samples: int
 
+    def loss_weights(self, loss_tokens: Any) -> list[float]:
+        """[bags] what the mean loss of a bag's tokens is multiplied by, where gradients are averaged
+        over bags. loss_tokens: [n] those of each sample that have a loss."""
+        counts = _labels(self, loss_tokens)
+        return [weight for weight, in loss_weights([[count] for count in counts])]
+
     def _repr_html_(self) -> str:
         per_gpu = [load / gpus for load, gpus in zip(self.loads.tolist(), self.gpus.tolist())]
         mean = max(1e-9, sum(self.loads.tolist()) / max(1, sum(self.gpus.tolist())))
@@ -180,6 +186,14 @@ class Grid(_Rows, _Certified):
         column = _arrays.whole(rank, "rank", 0, self.ranks - 1)
         return self[_arrays.whole(slot, "slot", 0, self.microbatches - 1) * self.ranks + column]
 
+    def loss_weights(self, loss_tokens: Any) -> list[list[float]]:
+        """[microbatches x ranks] what the mean loss of a cell's tokens is multiplied by, where
+        gradients are added over microbatches and averaged over ranks. loss_tokens: [n] those of each
+        sample that have a loss."""
+        counts = _labels(self, loss_tokens)
+        of_ranks = loss_weights([counts[rank::self.ranks] for rank in range(self.ranks)])
+        return [list(slot) for slot in zip(*of_ranks)]
+
     def _repr_html_(self) -> str:
         sums = [sum(column) for column in zip(*self.loads.tolist())]
         return _page(f"{len(self.owner)} samples on {self.ranks} ranks: work per rank",
@@ -208,13 +222,42 @@ class Order(_Made, _Certified):
     """In which order a pipeline computes its microbatches."""
 
     order: Array = _shown("I")  # [microbatches] the microbatch at each position
-    makespan_given: int  # in the order in which they are numbered
+    makespan_given: int  # in the order in which they are numbered; "planned": by 1F1B
+    csv: str  # the tasks as torchtitan and NeMo Automodel load them: a line for each rank
+
+    @property
+    def tasks(self) -> list[list[tuple[int, str, int]]]:
+        """Of each rank, as (stage, "F", "B" or "W" for weights, microbatch), one after another."""
+        order = self.order.tolist()
+        first = memoryview(self._bytes["first_task"]).cast("Q").tolist()
+        numbers = memoryview(self._bytes["tasks"]).cast("I").tolist()
+        every = [(stage, "FBW"[passes], order[position]) for position, stage, passes in
+                 zip(numbers[::3], numbers[1::3], numbers[2::3])]
+        return [every[begin:end] for begin, end in zip(first, first[1:])]
 
     def _repr_html_(self) -> str:
         return _page(f"{len(self.order)} microbatches: before and after",
                      {"Takes": f"{self.makespan:g} instead of {self.makespan_given:g}",
                       "Gap": _gap(self), "Order": " ".join(map(str, self.order.tolist()))},
                      [self.makespan_given, self.makespan])
+
+
+def _labels(rows: _Rows, loss_tokens: Any) -> list[int]:
+    """Of each row."""
+    counts = _arrays.each_of(loss_tokens, "loss_tokens", len(rows.owner)).tolist()
+    return [sum(counts[at] for at in row.tolist()) for row in rows]
+
+
+def loss_weights(labels: Sequence[Sequence[int]]) -> list[list[float]]:
+    """What each microbatch's mean loss is multiplied by, so that gradients that are added over
+    microbatches and averaged over ranks are those of the mean over all tokens that have a loss; 0
+    for a microbatch without any.
+
+    labels  [ranks][microbatches] how many tokens of each have a loss
+    """
+    counts = [[_arrays.whole(each, "labels") for each in rank] for rank in labels]
+    every = sum(map(sum, counts))
+    return [[len(counts) * each / every if every else 0.0 for each in rank] for rank in counts]
 
 
 def _page(title: str, facts: Mapping[str, object], bars: Iterable[float]) -> str:

@@ -69,10 +69,12 @@ class BalancedBatchSampler:
     loss_tokens   [n] what the weights count: tokens that have a loss. None: lengths; ones: samples
     seed          of the order of samples. It alone decides: no global seed of any library is read
     drop_last     whether to leave out the samples of an epoch that do not fill a step
-    options       those of ballast.grid: cost, most_tokens, microbatches, meet, ...
+    options       those of ballast.grid: cost, most_tokens, microbatches, meet, ... What has one value
+                  for each sample (together, apart, kinds, weights, home, fits, cost, also's "of")
+                  has it for each of the data set, and binds those that are drawn for one step
 
     Every rank has as many microbatches. Where a step, as the last of an epoch, has too few samples,
-    some get a dummy: the shortest sample that has a loss, with a weight of 0.
+    some get a dummy: the shortest sample that has a loss, of the slot's kind, with a weight of 0.
 
     Every rank plans the same steps by itself. len() is how many batches iterating delivers.
     """
@@ -85,10 +87,6 @@ class BalancedBatchSampler:
         self.ranks = all_ranks if ranks is None else _arrays.whole(ranks, "ranks", 1)
         if self.rank >= self.ranks:
             raise ValueError(f"rank {self.rank} of {self.ranks} ranks; give one from 0 on")
-        for name in ("together", "apart", "fits", "home", "kinds", "weights"):
-            if name in options:
-                raise ValueError(f"{name} is one for each sample of a step, and steps are drawn; "
-                                 "leave it out")
         self._lengths = _arrays.lengths_of(lengths)
         self._count = len(self._lengths)
         self._loss_tokens = (self._lengths if loss_tokens is None else
@@ -107,8 +105,9 @@ class BalancedBatchSampler:
         counted = ("equal_counts", "most_samples", "samples_multiple_of")
         is_counted = any(options.get(name) for name in counted)
         self._options: dict[str, Any] = {"fill": not is_counted, **options}
+        self._read_samples()
         self._check_counts()
-        self._dummy = [self._find_dummy()]
+        self._dummies = self._find_dummies()
         self._made_by: dict[str, Any] = {
             "step_samples": self._step_samples, "drop_last": self._drop_last,
             "shuffle": self._shuffle, "seed": self._seed, "cost": self._cost_word(),
@@ -128,10 +127,43 @@ class BalancedBatchSampler:
         whole, more = divmod(self._count, self._step_samples)
         return whole + (1 if more and not self._drop_last else 0)
 
-    def _find_dummy(self) -> int:
-        """The shortest sample that has a loss, if any has one."""
+    def _read_samples(self) -> None:
+        """The options that have one value for each sample of the data set."""
+        self._of_samples: dict[str, Any] = {}
+        for name in ("together", "apart", "home", "kinds", "weights"):
+            if self._options.get(name) is not None:
+                self._of_samples[name] = _arrays.each_of(self._options[name], name, self._count)
+        fits = self._options.get("fits")
+        if fits is not None:
+            _arrays.flags_of(fits, "fits", (self._count, self.ranks))
+            self._of_samples["fits"] = fits if _arrays.numpy() is None else \
+                _arrays.host_array(fits, "fits")
+        cost = self._options.get("cost", "tokens")
+        if not callable(cost) and not isinstance(cost, str):
+            self._of_samples["cost"] = _arrays.each_of(cost, "cost", self._count)
+        self._caps = [(dict(cap), _arrays.each_of(cap.get("of"), "also[...]['of']", self._count))
+                      if isinstance(cap, dict) else (cap, None)
+                      for cap in self._options.get("also", ())]
+
+    def _options_of(self, rows: Any) -> dict[str, Any]:
+        """Those of a step."""
+        own = {name: [values[row] for row in rows] if name == "fits" and _arrays.numpy() is None
+               else _arrays.taken(values, rows) for name, values in self._of_samples.items()}
+        caps = [cap if of is None else {**cap, "of": _arrays.taken(of, rows)}
+                for cap, of in self._caps]
+        return {**self._options, **own, **({"also": caps} if caps else {})}
+
+    def _find_dummies(self) -> dict[Any, int]:
+        """Of each kind, and of none, the shortest sample that has a loss, if any has one."""
         lengths, losses = self._lengths.tolist(), self._loss_tokens.tolist()
-        return min(range(self._count), key=lambda at: (losses[at] <= 0, lengths[at]))
+        kinds = self._of_samples.get("kinds")
+        found: dict[Any, int] = {}
+        best: dict[Any, tuple[bool, int]] = {}
+        for at, kind in enumerate([None] * self._count if kinds is None else kinds.tolist()):
+            rating = losses[at] <= 0, lengths[at]
+            if kind not in best or rating < best[kind]:
+                best[kind], found[kind] = rating, at
+        return found
 
     def _check_counts(self) -> None:
         """Refuses wrong numbers, and a multiple that a step, maybe the last, does not have."""
@@ -151,9 +183,8 @@ class BalancedBatchSampler:
     def _cost_word(self) -> str:
         """What samples cost, as a state says it."""
         cost = self._options.get("cost", "tokens")
-        if not callable(cost) and not isinstance(cost, str):
-            raise ValueError("cost is one for each sample of a step, and steps are drawn; give a "
-                             "name, a Cost or a function")
+        if "cost" in self._of_samples:
+            return f"one by one, with digest {_digest(self._of_samples['cost'].tobytes())}"
         known: Any = ballast._costs(cost, self._lengths)
         if isinstance(cost, str):
             known = ballast.Cost(cost)
@@ -164,15 +195,20 @@ class BalancedBatchSampler:
     def _grid(self, rows: Any) -> ballast.Grid:
         """With a sample in every cell, where there is such a plan and no other rule for counts."""
         lengths = _arrays.taken(self._lengths, rows)
+        options = self._options_of(rows)
         with suppress(ValueError):
-            return ballast.grid(lengths, self.ranks, **self._options)
-        looser: dict[str, Any] = {**self._options, "fill": False}
+            return ballast.grid(lengths, self.ranks, **options)
+        looser: dict[str, Any] = {**options, "fill": False}
         try:
             return ballast.grid(lengths, self.ranks, **looser)
         except ValueError as why:  # of a sample it says the place in the step
             raise ValueError(re.sub(r"\bsample (\d+)",
                                     lambda found: f"sample {rows[int(found[1])]}",
                                     str(why))) from None
+
+    def _dummy(self, kinds: list[int], slot: int) -> int:
+        """Of the kind that the slot has on all ranks."""
+        return self._dummies[kinds[slot] if kinds else None]
 
     def cells(self, step: int) -> list[Cell]:
         """The microbatches of this rank in a step of the epoch."""
@@ -188,12 +224,13 @@ class BalancedBatchSampler:
         grid = self._grid(rows)
         counted = _arrays.taken(self._loss_tokens, rows).tolist()
         whole = sum(counted)
+        kinds = grid.kinds.tolist()
         cells = []
         for slot in range(grid.microbatches):
             samples = grid.microbatch(self.rank, slot).tolist()
             share = sum(counted[at] for at in samples) / whole if whole else 0.0
             of_token = self.ranks / whole if whole and samples else 0.0
-            cells.append(Cell(step, slot, [rows[at] for at in samples] or self._dummy,
+            cells.append(Cell(step, slot, [rows[at] for at in samples] or [self._dummy(kinds, slot)],
                               self.ranks * share, slot + 1 == grid.microbatches, of_token))
         self._plans[step] = cells
         return cells
