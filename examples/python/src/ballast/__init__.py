@@ -103,7 +103,7 @@ def _set_bags(job: _Job, bags: Any, name: str, gpus: Optional[int], gpus_per_nod
         count = job.bags = whole(bags, name, 1, _MOST_GPUS)
     fast = _speeds(speeds)
     per_node = whole(gpus_per_node, "gpus_per_node", 1, _MOST_GPUS)
-    if isinstance(bags, str) or fast:
+    if isinstance(bags, str):
         job.set(gpus_per_node=per_node)
     job.set(gpus=count)
     if fast:
@@ -225,7 +225,11 @@ class _Step:
             if number < 1:
                 raise ValueError(f"most_samples asks for {number} samples; give 1 or more")
             self.set(most_samples=number)
-        self.set(equal_counts=int(equal_counts), fills_bags=fill)
+        self.set(equal_counts=int(equal_counts))
+        self.set(**{"fills_bins" if self._kind == "ballast_pack_step" else "fills_bags": fill})
+
+    def has_caps(self) -> bool:
+        return bool(self._caps)
 
     def made(self) -> Any:
         caps = _library.structs("ballast_cap", self._caps)
@@ -438,6 +442,7 @@ def pack(lengths: Any, most_per_gpu: Optional[int] = None, *,
     step.keys(together=together, apart=apart)
     step.room(weights, most_per_gpu, cap_is_soft)
     step.also(also, 0)
+    step.set(capacity=0 if step.has_caps() else MOST)
     step.counts(most_samples, equal_counts, fill)
     step.set(is_level=_then(step, then, ("level",)) == "level",
              least_bins=whole(least_bins, "least_bins"),

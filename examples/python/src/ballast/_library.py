@@ -34,8 +34,8 @@ def _struct_type(name: str) -> Any:
     made = _structs.get(name)
     if made is None:
         fields = [each.split(":") for each in STRUCTS[name].split()]
-        made = type(name, (ctypes.Structure,),
-                    {"_fields_": [(member, _TYPES.get(code) or _struct_type(code))
+        made = type(name, (ctypes.Structure,),  # slots: a member that it lacks is an error
+                    {"__slots__": (), "_fields_": [(member, _TYPES.get(code) or _struct_type(code))
                                   for member, code in fields]})
         _structs[name] = made
     return made
