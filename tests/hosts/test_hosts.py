@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Adapters of examples/hosts have the signatures of their hosts and the properties that the hosts'
+own tests assert. run_host_tests.py runs these where a host is at hand."""
+from __future__ import annotations
+
+import random
+import unittest
+from types import SimpleNamespace
+from typing import Any
+
+import stand_ins  # before the adapters, which import from their hosts
+
+import energon_packing
+import megatron_packing
+import nanovlm_packing
+import slime_schedule
+import verl_batches
+
+
+def drawn(seed: int, count: int, most: int) -> list[int]:
+    """Few long samples among many short ones."""
+    numbers = random.Random(seed)
+    return [min(most, int(numbers.lognormvariate(5.5, 1.1)) + 1) for _ in range(count)]
+
+
+def each_once(rows: Any, samples: Any) -> bool:
+    return sorted(sample for row in rows for sample in row) == sorted(samples)
+
+
+class Slime(unittest.TestCase):
+    def schedule(self, lengths: list[int], ranks: int, rollouts: Any = None, batch: Any = None,
+                 cp: int = 1, vpp: int = 1, group: int = 1, **named: Any) -> Any:
+        args = SimpleNamespace(**{"micro_batch_size": 1, "use_dynamic_batch_size": False,
+                                  "max_tokens_per_gpu": None, "balance_data": False,
+                                  "balance_by_flops": False, **named})
+        config = {"dp_size": ranks, "cp_size": cp, "vpp_size": vpp,
+                  "microbatch_group_size_per_vp_stage": group}
+        rollouts = list(range(len(lengths))) if rollouts is None else rollouts
+        return slime_schedule.build_dp_schedule(
+            args, config, lengths, global_batch_size=batch or len(set(rollouts)),
+            rollout_indices=rollouts)
+
+    def check(self, found: Any, lengths: list[int], kept: Any, cap: Any = None) -> None:
+        partitions, micro_batches, counts, _ = found
+        self.assertTrue(each_once(partitions, kept))
+        for own, rows in zip(partitions, micro_batches):
+            self.assertEqual(len(rows), sum(counts))
+            self.assertEqual([at for row in rows for at in row], list(range(len(own))))
+            for row in rows:
+                tokens = sum(lengths[own[at]] for at in row)
+                self.assertTrue(cap is None or tokens <= cap or len(row) == 1, tokens)
+
+    def test_microbatches_are_within_the_cap_and_as_many_on_every_rank(self) -> None:
+        for seed in range(4):
+            lengths = drawn(seed, 96, 3000)  # some longer than the cap of two GPUs
+            found = self.schedule(lengths, 4, use_dynamic_batch_size=True, max_tokens_per_gpu=1024,
+                                  cp=2, vpp=2, group=2)
+            self.check(found, lengths, range(96), 2048)
+            self.assertEqual(found[2][0] % 2, 0)
+
+    def test_a_longer_sample_is_alone_also_beside_one_without_tokens(self) -> None:
+        lengths = [15, 0, 3, 3, 3, 3, 3, 3, 3]
+        found = self.schedule(lengths, 1, use_dynamic_batch_size=True, max_tokens_per_gpu=10)
+        self.check(found, lengths, range(9), 10)
+        self.assertIn([0], [[found[0][0][at] for at in row] for row in found[1][0]])
+
+    def test_rollouts_stay_in_their_step_and_those_left_over_are_dropped(self) -> None:
+        rollouts = [0, 0, 1, 2, 2, 3, 4, 4]
+        lengths = [3] * 8
+        found = self.schedule(lengths, 1, rollouts, 2, use_dynamic_batch_size=True,
+                              max_tokens_per_gpu=6)
+        self.check(found, lengths, range(6), 6)
+        self.assertEqual(found[3], [2, 2])
+        first = [found[0][0][at] for row in found[1][0][:found[2][0]] for at in row]
+        self.assertEqual(sorted(first), [0, 1, 2])
+
+    def test_too_few_rollouts_are_refused(self) -> None:
+        with self.assertRaisesRegex(AssertionError, "num_rollouts"):
+            self.schedule([3] * 6, 1, [0, 0, 1, 1, 2, 2], 4)
+
+    def test_fixed_batches_are_level(self) -> None:
+        lengths = drawn(1, 64, 4000)
+        found = self.schedule(lengths, 4, micro_batch_size=2, balance_data=True)
+        self.check(found, lengths, range(64))
+        self.assertEqual(found[2], [8])
+        self.assertTrue(all(len(row) == 2 for rows in found[1] for row in rows))
+        work = [stand_ins.quadratic([lengths[at] for at in own], None) for own in found[0]]
+        self.assertLess(max(work), 1.01 * sum(work) / 4)
+
+    def test_what_is_not_known_is_slimes_own(self) -> None:
+        self.assertEqual(self.schedule([10] * 16, 4, micro_batch_size=2), "slime's own")
+        args, named = stand_ins.CALLS.pop()
+        self.assertEqual(args[2], [10] * 16)
+        self.assertEqual(named["global_batch_size"], 16)
+
+
+class Verl(unittest.TestCase):
+    def test_sets_are_sorted_level_and_none_is_empty(self) -> None:
+        lengths = drawn(2, 64, 4000)
+        for equal in (False, True):
+            sets = verl_batches.get_seqlen_balanced_partitions(lengths, 8, equal)
+            self.assertTrue(each_once(sets, range(64)))
+            self.assertTrue(all(own == sorted(own) and own for own in sets))
+            self.assertEqual({len(own) for own in sets} == {8}, equal)
+            sums = [sum(lengths[at] for at in own) for own in sets]
+            self.assertLess(max(sums), 1.01 * sum(sums) / 8)
+        self.assertEqual(len(verl_batches.get_seqlen_balanced_partitions([0] * 4, 4, False)), 4)
+        for count, equal in ((3, False), (6, True)):
+            with self.assertRaises(ValueError):
+                verl_batches.get_seqlen_balanced_partitions([5] * count, 4, equal)
+
+    def rearrange(self, lengths: list[int], cap: int, **named: Any) -> Any:
+        mask = stand_ins.Mask([1] * length for length in lengths)
+        batch = {"input_ids": SimpleNamespace(is_nested=False), "attention_mask": mask}
+        found, sets = verl_batches.rearrange_micro_batches(batch, cap, **named)
+        self.assertTrue(each_once(sets, range(len(lengths))))
+        self.assertEqual([sum(map(sum, rows)) for rows in found],
+                         [sum(lengths[at] for at in own) for own in sets])
+        return sets
+
+    def test_as_many_microbatches_as_verl_makes(self) -> None:
+        lengths = drawn(3, 32, 300)
+        natural = -(-sum(lengths) // 1000)
+        self.assertEqual(len(self.rearrange(lengths, 1000)), natural)
+        self.assertEqual(len(self.rearrange(lengths, 1000, min_num_micro_batch=natural + 2)),
+                         natural + 2)
+        self.assertEqual(len(self.rearrange(lengths, 1000, num_batches_divided_by=5)) % 5, 0)
+        stand_ins.DISTRIBUTED.most = natural + 3
+        self.addCleanup(setattr, stand_ins.DISTRIBUTED, "most", 0)
+        self.assertEqual(len(self.rearrange(lengths, 1000, dp_group="all")), natural + 3)
+        self.assertEqual(len(self.rearrange(lengths, 1000, dp_group="all",
+                                            same_micro_num_in_dp=False)), natural)
+
+    def test_groups_stay_together_and_the_least_work_is_at_both_ends(self) -> None:
+        lengths = drawn(4, 24, 500)
+        sets = self.rearrange(lengths, 2000, force_group_size=3)
+        self.assertTrue(all(len({own.index(at) // 3 for at in range(first, first + 3)
+                                 if at in own}) <= 1 for own in sets for first in range(0, 24, 3)))
+        self.assertTrue(all({at // 3 for at in own} == {at // 3 for at in own if at % 3 == rest}
+                            for own in sets for rest in range(3)))
+        work = [sum(24576 * lengths[at] + lengths[at]**2 for at in own) for own in sets]
+        top = work.index(max(work))
+        self.assertEqual(work, sorted(work[:top]) + sorted(work[top:], reverse=True))
+
+    def test_the_cap_holds_where_it_is_strict(self) -> None:
+        for seed in range(4):
+            lengths = drawn(seed, 40, 900)
+            sets = self.rearrange(lengths, 1000, strict=True)
+            self.assertLessEqual(max(sum(lengths[at] for at in own) for own in sets), 1000)
+            self.assertGreaterEqual(len(sets), len(self.rearrange(lengths, 1000)))
+
+
+class Megatron(unittest.TestCase):
+    def test_every_sample_is_on_one_context_parallel_group(self) -> None:
+        megatron_packing.install()
+        data_schedule = megatron_packing.data_schedule
+        scheduler = data_schedule.scheduler_map["dp_balanced"](1024, 2, 4, 2)
+        lengths = drawn(5, 100, 2048)
+        slots = scheduler.get_groups_and_subsamples([(7 * at, own) for at, own in
+                                                     enumerate(lengths)])
+        self.assertEqual(len(slots) % 2, 0)
+        for ranks in slots:
+            self.assertEqual(len(ranks), 8)
+            for rank in range(0, 8, 2):
+                self.assertEqual(ranks[rank], ranks[rank + 1])
+                self.assertLessEqual(sum(lengths[own // 7] for own in ranks[rank]), 2048)
+                self.assertTrue(ranks[rank])
+        self.assertTrue(each_once([own for ranks in slots for own in ranks[::2]],
+                                  [7 * at for at in range(100)]))
+
+
+class Packs(unittest.TestCase):
+    def test_energon_gets_full_packs_and_the_rest_back(self) -> None:
+        lengths = drawn(6, 200, 2000)
+        samples = [SimpleNamespace(tokens=[0] * length, at=at) for at, length in enumerate(lengths)]
+        encoder = energon_packing.PackedByBallast()
+        encoder.most_tokens = 1500
+        found = encoder.select_samples_to_pack(samples)
+        rows = [[sample.at for sample in pack] for pack in found.packs]
+        rest = [sample.at for sample in found.pushback]
+        self.assertTrue(each_once([*rows, rest], range(200)))
+        for row in rows:
+            self.assertTrue(len(row) == 1 or sum(lengths[at] for at in row) == 1500)
+        encoder.pushback = False
+        packs = encoder.select_samples_to_pack(samples)
+        self.assertTrue(each_once([[sample.at for sample in pack] for pack in packs], range(200)))
+        encoder.pushback = True
+        few = encoder.select_samples_to_pack(samples[:2])  # not full, and yet it goes on
+        self.assertGreaterEqual(len(few.packs), 1)
+        self.assertEqual(encoder.select_samples_to_pack([]).packs, [])
+
+    def test_nanovlm_has_two_limits(self) -> None:
+        lengths = drawn(7, 120, 1000)
+        buffer = [{"input_ids": [0] * length, "images": [0] * (at % 5)}
+                  for at, length in enumerate(lengths)]
+        for most in (None, 6):
+            groups = nanovlm_packing.balanced_greedy_knapsack(None, buffer, 2048, 5, most)
+            self.assertTrue(each_once(groups, range(120)))
+            self.assertTrue(all(groups))
+            for own in groups:
+                self.assertLessEqual(sum(lengths[at] for at in own), 2048)
+                self.assertTrue(most is None or sum(at % 5 for at in own) <= most)
+
+
+if __name__ == "__main__":
+    unittest.main()
