@@ -57,6 +57,9 @@ class OtherRanks:
 
     ReduceOp = SimpleNamespace(MAX="max")
 
+    def is_available(self) -> bool:  # which ballast asks; verl does not
+        return False
+
     def is_initialized(self) -> bool:
         return self.most > 0
 
@@ -88,12 +91,32 @@ class PackedSamplesOutput:
         self.packs, self.pushback = packs, pushback
 
 
+class LengthGroupedSampler:
+    """The attributes and the state that NeMo Automodel's has."""
+
+    def __init__(self, dataset: list[int], batch_size: int = 1, seed: int = 42,
+                 num_replicas: int = 1, rank: int = 0, drop_last: bool = True) -> None:
+        self.lengths, self.batch_size, self.seed = dataset, batch_size, seed
+        self.num_replicas, self.rank, self.drop_last = num_replicas, rank, drop_last
+        self.epoch = self.yielded = 0
+        self._next_yielded: Any = None
+
+    def __iter__(self) -> Any:
+        yield "Automodel's own"
+
+    def __len__(self) -> int:
+        return len(self.lengths[self.rank::self.num_replicas])
+
+
 DISTRIBUTED = OtherRanks()
 module("slime.utils.dp_schedule", build_dp_schedule=slimes_own)
 module("slime.utils.flops_utils", calculate_fwd_flops=quadratic)
 module("verl.utils.tensordict_utils", index_select_tensor_dict=select)
 module("verl.utils.device", get_device_name=lambda: "cpu")
 module("torch", tensor=Number, distributed=DISTRIBUTED)
+module("torch.utils.data", DataLoader=lambda data, **named: SimpleNamespace(data=data, **named))
+module("nemo_automodel.components.datasets.llm.length_grouped_sampler",
+       LengthGroupedSampler=LengthGroupedSampler)
 module("megatron.core.datasets.data_schedule", DpBalancedScheduler=DpBalancedScheduler,
        PackingSchedulerEnum=SimpleNamespace(DP_BALANCED="dp_balanced"), scheduler_map={})
 module("megatron.energon", PackedSamplesOutput=PackedSamplesOutput)

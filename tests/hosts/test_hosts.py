@@ -10,6 +10,8 @@ from typing import Any
 
 import stand_ins  # before the adapters, which import from their hosts
 
+import automodel_sampler
+import batch_sampler
 import energon_packing
 import megatron_packing
 import nanovlm_packing
@@ -200,6 +202,49 @@ class Packs(unittest.TestCase):
             for own in groups:
                 self.assertLessEqual(sum(lengths[at] for at in own), 2048)
                 self.assertTrue(most is None or sum(at % 5 for at in own) <= most)
+
+
+class Samplers(unittest.TestCase):
+    def test_automodels_ranks_are_level_in_every_batch_and_go_on(self) -> None:
+        lengths = drawn(8, 300, 4000)
+        made = [automodel_sampler.LevelSampler(lengths, 4, 1, 8, rank) for rank in range(8)]
+        orders = [list(sampler) for sampler in made]
+        self.assertEqual({len(own) for own in orders}, {len(made[0])})
+        self.assertEqual(len(made[0]), 36)
+        whole = [sample for own in orders for sample in own]
+        self.assertEqual(len(set(whole)), 288)
+        for first in range(0, 32, 4):
+            sums = [sum(lengths[at] for at in own[first:first + 4]) for own in orders]
+            longest = max(lengths[at] for own in orders for at in own[first:first + 4])
+            self.assertLess(max(sums), max(longest + 1000, 1.5 * sum(sums) / 8))
+        self.assertEqual(made[3].yielded, 36)
+        again = automodel_sampler.LevelSampler(lengths, 4, 1, 8, 3)
+        again._next_yielded = 10
+        self.assertEqual(list(again), orders[3][10:])
+        self.assertEqual(list(again), orders[3])
+        again.epoch = 1
+        self.assertNotEqual(list(again), orders[3])
+        odd = automodel_sampler.LevelSampler(lengths, 4, 1, 8, 3, drop_last=False)
+        self.assertEqual((list(odd), len(odd)), (["Automodel's own"], 38))
+
+    def test_loaders_get_the_microbatches_of_their_rank(self) -> None:
+        lengths = drawn(9, 64, 2000)
+        batches = []
+        for rank in range(4):
+            loader = batch_sampler.loader_of("data", lengths, 32, rank=rank, ranks=4,
+                                             most_tokens=4000, collate_fn=list)
+            loader.set_epoch(1)
+            rows = list(loader.batch_sampler)
+            self.assertEqual(len(loader.batch_sampler), len(rows))
+            self.assertEqual((loader.data, loader.num_workers), ("data", 0))
+            self.assertTrue(all(sum(lengths[at] for at in row) <= 4000 for row in rows))
+            batches.append(rows)
+        self.assertEqual(len({len(rows) for rows in batches}), 1)
+        self.assertTrue(each_once([row for rows in batches for row in rows], range(64)))
+        state = loader.batch_sampler.state_dict()
+        other = batch_sampler.EpochBatches(lengths, 32, rank=0, ranks=2, most_tokens=4000)
+        other.load_state_dict(state)
+        self.assertEqual(other.sampler.epoch, state["epoch"])
 
 
 if __name__ == "__main__":
