@@ -23,7 +23,7 @@ def module(name: str, **content: Any) -> ModuleType:
 
 def quadratic(lengths: list[int], args: Any) -> int:
     """In place of slime's FLOPs of a forward pass."""
-    return sum(24 * length + length * length for length in lengths)
+    return sum(24576 * length + length * length for length in lengths)
 
 
 CALLS: list[Any] = []  # what was handed to the host's own function
