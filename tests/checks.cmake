@@ -17,6 +17,7 @@ add_subdirectory(device)
 add_subdirectory(determinism)
 add_subdirectory(single_header)
 add_subdirectory(python)
+add_subdirectory(hosts)
 
 if(TARGET ballast_bench)
   # Every benchmark, without those of its arguments that take longest.
