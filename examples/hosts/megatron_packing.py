@@ -32,6 +32,14 @@ class BallastScheduler(data_schedule.DpBalancedScheduler):
                 for slot in range(grid.microbatches)]
 
 
+def pack_sequences(seq_lengths: Sequence[int], bin_size: int, max_sequences_per_bin: int = 16,
+                   seq_length_multiple: int = 1) -> list[list[int]]:
+    """Of megatron/rl/sequence_packing_utils.py the part that finds bin_seq_indices."""
+    lengths = [-(-length // seq_length_multiple) * seq_length_multiple for length in seq_lengths]
+    packing = ballast.pack(lengths, bin_size, most_samples=max_sequences_per_bin)
+    return [own.tolist() for own in packing]
+
+
 def install() -> None:
     """Takes the place of the scheduler that "dp_balanced" names."""
     name = data_schedule.PackingSchedulerEnum.DP_BALANCED

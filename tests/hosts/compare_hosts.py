@@ -122,6 +122,19 @@ def megatron_here(lengths: Sequence[int], cap: int) -> list[Sets]:
     return [[slot[rank] for slot in slots] for rank in range(RANKS)]
 
 
+def next_fit_decreasing(lengths: Sequence[int], cap: int, most: int) -> Sets:
+    """Megatron-LM's RL: longest first into the last bin, or a new one."""
+    bins: Sets = []
+    room = -1
+    for at in sorted(range(len(lengths)), key=lambda at: -lengths[at]):
+        if lengths[at] > room or len(bins[-1]) == most:
+            bins.append([])
+            room = cap
+        bins[-1].append(at)
+        room -= lengths[at]
+    return bins
+
+
 def longest_to_emptiest(buffer: Sequence[Any], cap: int, most: int) -> Sets:
     """nanoVLM: the longest first to the emptiest knapsack with room for its tokens and images."""
     bins: Sets = [[] for _ in range(-(-sum(len(own["input_ids"]) for own in buffer) // cap))]
@@ -218,6 +231,13 @@ def main(folder: str) -> None:
                 told.append(f"{sum(len(ranks[0]) for ranks in found) / STEPS:.2f}, "
                             f"{level:.2f} %, {meet:.2f}")
             print(f"{name:<26}{host} {told[0]}; here {told[1]}")
+
+    print("\nMegatron-LM's RL: bins of at most 16 sequences within the cap; at least")
+    for name, drawn in steps.items():
+        theirs = sum(len(next_fit_decreasing(step, caps[name], 16)) for step in drawn)
+        packed = sum(len(megatron_packing.pack_sequences(step, caps[name])) for step in drawn)
+        least = sum(ballast.pack(step, caps[name], most_samples=16).fewest_bins for step in drawn)
+        print(f"{name:<26}Megatron-LM {theirs}, here {packed}, no packing below {least}")
 
     print("\nNeMo Automodel, batches of 4: the sum of the largest ranks' tokens by the mean")
     for name, drawn in steps.items():

@@ -171,6 +171,15 @@ class Megatron(unittest.TestCase):
                                   [7 * at for at in range(100)]))
 
 
+    def test_sequences_are_packed_to_two_limits(self) -> None:
+        lengths = drawn(10, 100, 1000)
+        bins = megatron_packing.pack_sequences(lengths, 1024, 4, 64)
+        self.assertTrue(each_once(bins, range(100)))
+        for own in bins:
+            self.assertLessEqual(sum(-(-lengths[at] // 64) * 64 for at in own), 1024)
+            self.assertLessEqual(len(own), 4)
+
+
 class Packs(unittest.TestCase):
     def test_energon_gets_full_packs_and_the_rest_back(self) -> None:
         lengths = drawn(6, 200, 2000)

@@ -7,7 +7,6 @@ import os
 import pathlib
 import pickle
 import signal
-import sys
 import tempfile
 import threading
 import time
@@ -18,8 +17,6 @@ import numpy as np
 import torch
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "examples/python"))
-import trainers  # noqa: E402
 
 LENGTHS = [16000, 3900, 2800, 2600, 2200, 1800, 1700, 1300, 900, 700]
 COST = "transformer:d=3072,gamma=0.405"
@@ -438,45 +435,6 @@ class Signals(unittest.TestCase):
         worker.join()
         work()
         self.assertEqual(digests[0], digests[1])
-
-
-class Trainers(unittest.TestCase):
-    def test_answer_as_verl_and_megatron_do(self):
-        rng = np.random.default_rng(1)
-        for _ in range(200):
-            k, each = rng.integers(2, 6, 2)
-            lengths = np.ceil(rng.lognormal(3, 2, k * each)).astype(int).tolist()
-            cap = max(lengths)
-            for equal_size in (False, True):
-                sets = trainers.get_seqlen_balanced_partitions(lengths, int(k), equal_size)
-                self.assertEqual(len(sets), k)
-                self.assertGreater(min(map(len, sets)), 0)
-                self.assertEqual(sorted(sum(sets, [])), list(range(k * each)))
-                self.assertTrue(not equal_size or {len(own) for own in sets} == {each})
-            for sets, most in ((trainers.micro_batch_indices(lengths, cap), len(lengths)),
-                               (trainers.pack_sequences(lengths, cap, 2), 2)):
-                self.assertEqual(sorted(sum(sets, [])), list(range(k * each)))
-                self.assertLessEqual(max(sum(lengths[at] for at in own) for own in sets), cap)
-                self.assertLessEqual(max(map(len, sets)), most)
-            more = trainers.micro_batch_indices(lengths, cap, lambda count: count + 1)
-            self.assertEqual(len(more), len(trainers.micro_batch_indices(lengths, cap)) + 1)
-
-
-    def test_refuse_what_verl_asserts(self):
-        split = trainers.get_seqlen_balanced_partitions
-        self.assertEqual(sorted(map(len, split([10, 0, 0, 0, 0], 4, False))), [1, 1, 1, 2])
-        self.assertEqual(sorted(map(len, split([0] * 6, 3, True))), [2, 2, 2])
-        calls = {
-            "2 sequences are too few for 3 sets": lambda: split([5, 5], 3, False),
-            "1 sequences are too few for 2 sets": lambda: split([5], 2, True),
-            "7 sequences are no 2 sets of equal size": lambda: split([1] * 7, 2, True),
-            "bags is 0": lambda: split([5, 5], 0, True),
-            "needs 4 microbatches, and 3 sequences": lambda: trainers.micro_batch_indices(
-                [5] * 3, 10, lambda count: 4),
-        }
-        for sentence, call in calls.items():
-            with self.subTest(sentence), self.assertRaisesRegex(ValueError, sentence):
-                call()
 
 
 class Refusals(unittest.TestCase):
