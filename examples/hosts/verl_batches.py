@@ -9,14 +9,16 @@ from typing import Any, Optional, Sequence
 import ballast
 
 
-def get_seqlen_balanced_partitions(seqlen_list: Sequence[int], k_partitions: int,
+def get_seqlen_balanced_partitions(seqlen_list: Any, k_partitions: int,
                                    equal_size: bool) -> list[list[int]]:
     """k sets of indices with nearly equal sums, none empty; if equal_size, as many in each."""
     count = len(seqlen_list)
     if count < k_partitions or (equal_size and count % k_partitions):
         raise ValueError(f"{count} sequences are no {k_partitions} sets"
                          f"{' of equal size' if equal_size else ''}; give a multiple")
-    sets = ballast.plan(seqlen_list, k_partitions, equal_counts=equal_size, fill=not equal_size)
+    cost = getattr(seqlen_list, "tolist", lambda: seqlen_list)()  # verl gives work, or a tensor
+    sets = ballast.plan([1] * count, k_partitions, cost=cost, equal_counts=equal_size,
+                        fill=not equal_size)
     return [own.tolist() for own in sets]
 
 
@@ -69,8 +71,7 @@ def rearrange_micro_batches(
         most = torch.tensor([count], device=device.get_device_name())
         dist.all_reduce(most, op=dist.ReduceOp.MAX, group=dp_group)
         count = int(most.item())
-    multiple = num_batches_divided_by or 1
-    count = -(-count // multiple) * multiple
+    count += -count % (num_batches_divided_by or 1)
     sets = micro_batch_indices(lengths, count, max_token_len, force_group_size, strict)
     if use_dynamic_bsz_balance:  # the least work at both ends, as verl orders them
         work = _work(lengths)

@@ -107,6 +107,9 @@ class Verl(unittest.TestCase):
             sums = [sum(lengths[at] for at in own) for own in sets]
             self.assertLess(max(sums), 1.01 * sum(sums) / 8)
         self.assertEqual(len(verl_batches.get_seqlen_balanced_partitions([0] * 4, 4, False)), 4)
+        work = stand_ins.Tokens([5 * 10**9, 10**9, 4 * 10**9])  # of long sequences, as a tensor
+        self.assertEqual(sorted(verl_batches.get_seqlen_balanced_partitions(work, 2, False)),
+                         [[0], [1, 2]])
         for count, equal in ((3, False), (6, True)):
             with self.assertRaises(ValueError):
                 verl_batches.get_seqlen_balanced_partitions([5] * count, 4, equal)
