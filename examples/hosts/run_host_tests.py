@@ -3,8 +3,9 @@
 
     python3 run_host_tests.py slime=CHECKOUT verl=CHECKOUT automodel=CHECKOUT megatron=CHECKOUT
 
-It needs pytest, and PyTorch for all but slime. Nothing is written into a checkout. Of a host's
-packages that are missing, stand-ins are taken. Tests that assert properties must pass; those that pin
+It needs pytest, and PyTorch for all but slime. Megatron-LM's own tests need GPUs: in their place
+are ours, on its classes. Nothing is written into a checkout. Of a host's packages that are missing,
+stand-ins are taken. Tests that assert properties must pass; those that pin
 the plan of the host's own method are listed, with both plans and their loads.
 """
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Host(NamedTuple):
     tests: list[str]
     replaced: list[tuple[str, str, str, str]]  # module and name of the host, of the adapter
     pinned: list[str]  # tests of the host's own choice
-    missing: list[str] = []  # packages that may be stand-ins
+    missing: list[str] = []  # packages that may be stand-ins, and modules of the host that are
     bare: list[str] = []  # packages of the host whose __init__ is not run
     without: list[str] = []  # tests that need GPUs
 
@@ -52,6 +53,13 @@ HOSTS = {
           "automodel_sampler", "LevelSampler")], [], [],
         ["nemo_automodel", "nemo_automodel.components", "nemo_automodel.components.datasets",
          "nemo_automodel.components.datasets.llm"]),
+    "megatron": Host(
+        [os.path.join(HERE, "..", "..", "tests", "hosts", "on_megatron.py")], [], [],
+        ["transformer_engine", "transformer_engine_torch", "megatron.core.parallel_state",
+         "megatron.core._rank_utils", "megatron.core.packed_seq_params",
+         "megatron.core.process_groups_config", "megatron.core.rerun_state_machine"],
+        ["megatron", "megatron.core", "megatron.core.datasets", "megatron.core.pipeline_parallel",
+         "megatron.core.transformer"]),
 }
 WRAPPED: dict[str, Callable[..., Any]] = {}
 CALLS: list[tuple[str, tuple[Any, ...], dict[str, Any], Any]] = []
@@ -73,10 +81,11 @@ class Packages(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def __init__(self, host: Host, checkout: str) -> None:
         self.bare = {name: os.path.join(checkout, *name.split(".")) for name in host.bare}
-        self.missing = {name for name in host.missing if importlib.util.find_spec(name) is None}
+        self.missing = tuple(name for name in host.missing
+                             if "." in name or importlib.util.find_spec(name) is None)
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        if name in self.bare or name.split(".")[0] in self.missing:
+        if name in self.bare or f"{name}.".startswith(tuple(f"{own}." for own in self.missing)):
             return importlib.util.spec_from_loader(name, self, is_package=True)
         return None
 

@@ -3,6 +3,8 @@
 own tests assert. run_host_tests.py runs these where a host is at hand."""
 from __future__ import annotations
 
+import inspect
+import pathlib
 import random
 import unittest
 from types import SimpleNamespace
@@ -27,6 +29,30 @@ def drawn(seed: int, count: int, most: int) -> list[int]:
 
 def each_once(rows: Any, samples: Any) -> bool:
     return sorted(sample for row in rows for sample in row) == sorted(samples)
+
+
+class Files(unittest.TestCase):
+    def test_each_has_at_most_80_lines(self) -> None:
+        folder = pathlib.Path(slime_schedule.__file__).parent
+        for file in folder.glob("*.py"):
+            if file.name != "run_host_tests.py":
+                lines = file.read_text(encoding="utf-8").splitlines()
+                self.assertLessEqual(len(lines), 80, file.name)
+
+    def test_have_the_parameters_of_their_hosts(self) -> None:
+        calls = {
+            slime_schedule.build_dp_schedule: "args train_parallel_config total_lengths "
+            "global_batch_size rollout_indices",
+            verl_batches.get_seqlen_balanced_partitions: "seqlen_list k_partitions equal_size",
+            verl_batches.rearrange_micro_batches: "batch max_token_len dp_group "
+            "num_batches_divided_by same_micro_num_in_dp min_num_micro_batch "
+            "use_dynamic_bsz_balance force_group_size strict",
+            megatron_packing.BallastScheduler.get_groups_and_subsamples: "self sample_id_seqlens",
+            energon_packing.PackedByBallast.select_samples_to_pack: "self samples",
+            nanovlm_packing.balanced_greedy_knapsack: "self buffer L delta max_images_per_knapsack",
+        }
+        for call, names in calls.items():
+            self.assertEqual(list(inspect.signature(call).parameters), names.split())
 
 
 class Slime(unittest.TestCase):
