@@ -209,20 +209,20 @@ class layout_pipeline {
       std::span<stage_time> const row = times[to_id<microbatch_id>(microbatch)];
       for (std::size_t module = 0; module < modules(); ++module) {
         for (std::uint32_t replica = 0; replica < replicas(module); ++replica) {
-          packed_samples packed(*this, module);
+          packed_samples packed(*this, module, replica);
           auto const& samples = samples_of(module, replica, microbatch);
           for (sample_id const sample : samples) {
             packed.add(batch[to_index(sample) * modules() + module]);
           }
           set_times(row, module, replica, packed.time());
-          send(row, module, module, packed.size());
+          send(row, module, module, replica, packed.size());
           for (std::size_t feeder = 0; feeder < module; ++feeder) {
             if (problem_.fed_by(feeder) != module) { continue; }
             tokens received = 0;
             for (sample_id const sample : samples) {
               received += batch[to_index(sample) * modules() + feeder];
             }
-            send(row, feeder, module, received);
+            send(row, feeder, module, replica, received);
           }
         }
       }
@@ -315,6 +315,33 @@ class layout_pipeline {
     return costs;
   }
 
+  /// What each replica of a module takes of the time of one with the least tp, in 2^16ths, for a
+  /// mean microbatch; none where all have the same.
+  [[nodiscard]] std::vector<std::uint32_t> time_factors(std::size_t module) const
+  {
+    std::vector<std::uint32_t> factors;
+    if (!layout_.has_bags(module)) { return factors; }
+    uint128 all = 0;
+    for (std::size_t sample = 0; sample < problem_.samples(); ++sample) {
+      all += static_cast<std::uint64_t>(problem_.sizes[sample * modules() + module]);
+    }
+    auto const mean = static_cast<tokens>(detail::divided_up(all, problem_.samples()));
+    uint128 const count = detail::divided_up(
+        problem_.global_batch, std::uint64_t{layout_.microbatches} * replicas(module));
+    auto const time_of = [&](std::uint32_t replica) {
+      packed_samples packed(*this, module, replica);
+      for (uint128 each = 0; each < count; ++each) { packed.add(mean); }
+      return static_cast<uint128>(std::max(packed.time(), cost_units{1}));
+    };
+    uint128 const whole = time_of(replicas(module) - 1);
+    factors.reserve(replicas(module));
+    for (std::uint32_t replica = 0; replica < replicas(module); ++replica) {
+      uint128 const factor = detail::divided_up(time_of(replica) << 16, whole);
+      factors.push_back(static_cast<std::uint32_t>(std::min(factor, uint128{1} << 16)));
+    }
+    return factors;
+  }
+
   /// What the replicas of a module take to reduce the gradients of a stage.
   [[nodiscard]] time_units reducing_time(std::size_t module, std::uint32_t stage) const
   {
@@ -344,7 +371,7 @@ class layout_pipeline {
 
   [[nodiscard]] static std::uint32_t groups_of(model_layout const& layout)
   {
-    std::uint32_t groups = 0;
+    std::uint32_t groups = layout.bags.empty() ? 0 : 1;
     for (module_layout const& each : layout.modules) { groups = std::gcd(groups, each.dp); }
     return groups;
   }
@@ -365,12 +392,12 @@ class layout_pipeline {
     return detail::replica_graph(std::move(modules));
   }
 
-  /// The time of all layers, for some samples packed together, on one GPU of a group.
+  /// The time of all layers, for some samples packed together, on one GPU of a replica's group.
   class packed_samples {
    public:
-    packed_samples(layout_pipeline const& pipeline, std::size_t module)
+    packed_samples(layout_pipeline const& pipeline, std::size_t module, std::uint32_t replica)
         : profile_(pipeline.problem_.modules[module]),
-          speeds_(*profile_.find(degree_of(pipeline.layout_.modules[module])))
+          speeds_(*profile_.find(degree_of(pipeline.layout_.replica(module, replica))))
     {}
 
     void add(tokens size)
@@ -413,14 +440,14 @@ class layout_pipeline {
     }
   }
 
-  /// Has a replica send or receive what a module gives for so many tokens or items.
-  void send(std::span<stage_time> times, std::size_t module, std::size_t of_replica,
+  /// Has a replica of module `at` send or receive what a module gives for so many tokens or items.
+  void send(std::span<stage_time> times, std::size_t module, std::size_t at, std::uint32_t replica,
             tokens all) const
   {
     if (!detail::sends(problem_, module)) { return; }
     std::size_t const there = graph_.transfer_of(module);
-    time_units const time = detail::sending_time(problem_, module, of_replica, all,
-                                                 layout_.modules[of_replica].group());
+    time_units const time =
+        detail::sending_time(problem_, module, at, all, layout_.replica(at, replica).group());
     times[there].forward = std::max(times[there].forward, time);
     if (!problem_.has_backward(module)) { return; }
     times[there + 1].backward = std::max(times[there + 1].backward, time);

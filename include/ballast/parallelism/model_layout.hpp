@@ -52,12 +52,32 @@ struct model_layout {
   std::uint64_t memory_bytes = 0;
   std::uint32_t virtual_stages = 1;  ///< of a stage of the last module
   std::vector<std::size_t> kinds{};  ///< of GPUs, of each module; none where there is but one kind
+  /// Of each module the tp of every replica, largest first, where they differ, as bags do: tp of
+  /// `modules` is then the least of them. None where no module has such replicas.
+  std::vector<std::vector<std::uint32_t>> bags{};
 
+  [[nodiscard]] bool has_bags(std::size_t module) const noexcept
+  {
+    return module < bags.size() && !bags[module].empty();
+  }
+  /// One replica of a module, as a layout of its own.
+  [[nodiscard]] module_layout replica(std::size_t module, std::size_t number) const noexcept
+  {
+    module_layout own = modules[module];
+    own.dp = 1;
+    if (has_bags(module)) { own.tp = bags[module][number]; }
+    return own;
+  }
   /// Those that the modules get, maybe fewer than there are.
   [[nodiscard]] std::uint64_t gpus() const noexcept
   {
     std::uint64_t sum = 0;
-    for (module_layout const& each : modules) { sum += each.gpus(); }
+    for (std::size_t module = 0; module < modules.size(); ++module) {
+      if (!has_bags(module)) { sum += modules[module].gpus(); }
+      for (std::size_t number = 0; has_bags(module) && number < bags[module].size(); ++number) {
+        sum += replica(module, number).gpus();
+      }
+    }
     return sum;
   }
 

@@ -48,6 +48,10 @@ struct layout_search_options {
   /// How many pairs of a layout and its numbers it is asked about for the first batch: those of the
   /// shortest steps as dealt, up to four of a layout. For each further batch the better half is left.
   std::size_t most_steps = 8;
+  /// Whether replicas of a module may have unequal tp where `step` is given: `most_steps` more layouts
+  /// are then asked about, in which two alike replicas of a short layout are one of twice the tp, or
+  /// one is two.
+  bool has_unequal_replicas = false;
   /// What it may compute, in tasks that are simulated or bounded: the most likely layouts come
   /// first. 2^30 take about two seconds; `until_proven` takes what a proof takes.
   std::uint64_t most_work = std::uint64_t{1} << 30;

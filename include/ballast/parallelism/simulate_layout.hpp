@@ -157,7 +157,7 @@ namespace detail {
   return precedes(a.simulated, b.simulated, a.layout.gpus(), b.layout.gpus(), a.layout.step,
                   b.layout.step, a.layout.modules, b.layout.modules, a.layout.microbatches,
                   b.layout.microbatches, a.layout.virtual_stages, b.layout.virtual_stages,
-                  a.layout.kinds, b.layout.kinds);
+                  a.layout.kinds, b.layout.kinds, a.layout.bags, b.layout.bags);
 }
 
 }  // namespace detail

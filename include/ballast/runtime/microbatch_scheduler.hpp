@@ -96,17 +96,22 @@ class step_cells {
     return found;
   }
 
-  /// The replicas of a cell that have least to do.
-  [[nodiscard]] places least_loaded(std::size_t cell) const
+  /// The replicas of a cell that have least to do when they get a sample.
+  [[nodiscard]] places least_loaded(std::size_t cell, sample_id sample) const
   {
     places found{};
     for (std::size_t module = 0; module < D; ++module) {
-      auto const own = bins_of(module, cell);
-      auto const least =
-          std::min_element(own.begin(), own.end(), [](bin_sums const& a, bin_sums const& b) {
-            return a.time.forward + a.time.backward < b.time.forward + b.time.backward;
-          });
-      found[module] = cell * replicas_[module] + static_cast<std::size_t>(least - own.begin());
+      auto const [forward, backward] = times_[to_index(sample)][module];
+      time_units least = no_cost;
+      for (std::size_t replica = 0; replica < replicas_[module]; ++replica) {
+        std::size_t const bin = cell * replicas_[module] + replica;
+        auto const& own = bins_[module][bin].time;
+        time_units const all = saturating_sum(own.forward + own.backward, forward + backward);
+        time_units const taken = setup_.modules[module].taken(replica, all);
+        if (taken >= least && replica > 0) { continue; }
+        least = taken;
+        found[module] = bin;
+      }
     }
     return found;
   }
@@ -150,9 +155,13 @@ class step_cells {
   {
     auto row = row_of(cell);
     for (std::size_t module = 0; module < D; ++module) {
-      for (bin_sums const& bin : bins_of(module, cell)) {
-        std::size_t const stages = setup_.modules[module].layers.size();
-        stage_times_of(row.first(stages), setup_.modules[module], bin.time);
+      auto const& spread = setup_.modules[module];
+      auto const bins = bins_of(module, cell);
+      for (std::size_t replica = 0; replica < bins.size(); ++replica) {
+        auto const [forward, backward] = bins[replica].time;
+        std::size_t const stages = spread.layers.size();
+        stage_times_of(row.first(stages), spread,
+                       {spread.taken(replica, forward), spread.taken(replica, backward)});
         row = row.subspan(stages);
       }
     }
@@ -307,7 +316,8 @@ class step_shortener {
     if (left == cell && (samples_.size() > few_samples || !cells_.has_replicas())) { return; }
     auto const before = cells_.places_of(sample);
     cells_.move(sample,
-                left == cell ? cells_.elsewhere(before, random) : cells_.least_loaded(cell));
+                left == cell ? cells_.elsewhere(before, random)
+                             : cells_.least_loaded(cell, sample));
     if (accept(left, cell)) {
       change_group(from, cells_.group_of(left), cells_.group_of(cell));
       note_best();

@@ -29,10 +29,11 @@ template <std::size_t D, order_policy Order = local_search<>,
     return fail(error_code::out_of_range, 0, "a scheduler of ", detail::counted(D, "module"),
                 " was given a problem of ", problem.modules.size());
   }
-  auto const priced = price_layout(problem, detail::span_of(layout.modules), layout.microbatches,
+  layout_problem computed = problem;
+  computed.may_leave_gpus = problem.may_leave_gpus || !layout.bags.empty();
+  auto const priced = price_layout(computed, detail::span_of(layout.modules), layout.microbatches,
                                    layout.virtual_stages, detail::span_of(layout.kinds));
   if (!priced) { return tl::unexpected(priced.error()); }
-  layout_problem computed = problem;
   for (gpu_kind& each : computed.kinds) {
     each.bytes_per_second = 0;  // the scheduler knows stages that compute
   }
@@ -40,7 +41,8 @@ template <std::size_t D, order_policy Order = local_search<>,
   std::vector<scheduler_setup::module_spread> modules;
   modules.reserve(D);
   for (std::size_t module = 0; module < D; ++module) {
-    modules.push_back({layout.modules[module].dp, pipeline.stage_costs(module)});
+    modules.push_back({layout.modules[module].dp, pipeline.stage_costs(module),
+                       pipeline.time_factors(module)});
   }
   auto schedule = pipeline.schedule(policy);
   if (!schedule) { return tl::unexpected(schedule.error()); }
@@ -103,8 +105,8 @@ template <std::size_t D, schedule_policy Schedule = interleaved_one_forward_one_
         ++transfers;
         continue;
       }
-      std::size_t const module = step.stages[to_index(first) - transfers].module;
-      simulated.busy += timeline.busy[rank] * layout.modules[module].group();
+      auto const& own = step.stages[to_index(first) - transfers];
+      simulated.busy += timeline.busy[rank] * layout.replica(own.module, own.replica).group();
     }
   }
   return simulated;

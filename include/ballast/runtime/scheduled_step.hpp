@@ -116,10 +116,20 @@ struct scheduler_setup {
   struct module_spread {
     std::uint32_t replicas = 1;
     std::vector<std::uint32_t> layers = {1};
+    /// What each replica takes of what times_of says, in 2^16ths, from 1 to all: those of larger bags
+    /// take less. None: all take all of it; else the replicas of all modules are one group.
+    std::vector<std::uint32_t> factors{};
 
     [[nodiscard]] std::uint64_t all_layers() const
     {
       return std::accumulate(layers.begin(), layers.end(), std::uint64_t{0});
+    }
+
+    /// What a replica takes where times_of says this.
+    [[nodiscard]] time_units taken(std::size_t replica, time_units time) const
+    {
+      if (factors.empty()) { return time; }
+      return static_cast<time_units>((static_cast<uint128>(time) * factors[replica]) >> 16);
     }
   };
 
@@ -134,7 +144,8 @@ struct scheduler_setup {
   /// The number of groups of replicas, where samples have so many sizes.
   ///
   /// Errors      out_of_range: there are other modules than sizes, or module `position` has no
-  ///             replica, no stage or no layers, or the schedule has other stages than the modules
+  ///             replica, no stage or no layers, or other factors than one from 1 to 2^16 for each
+  ///             replica, or the schedule has other stages than the modules
   ///             (position 0).
   [[nodiscard]] result<std::uint32_t> groups(std::size_t sizes) const
   {
@@ -144,6 +155,15 @@ struct scheduler_setup {
     }
     std::uint32_t all = 0;
     for (std::size_t at = 0; at < sizes; ++at) {
+      auto const& factors = modules[at].factors;
+      auto const is_wrong = [](std::uint32_t each) { return each - 1 >= unchanged_factor; };
+      if (!factors.empty() && (factors.size() != modules[at].replicas ||
+                               std::any_of(factors.begin(), factors.end(), is_wrong))) {
+        return fail(error_code::out_of_range, at, "module ", at, " of ",
+                    detail::counted(modules[at].replicas, "replica"), " has ", factors.size(),
+                    " factors; give each one from 1 to ", unchanged_factor);
+      }
+      all = factors.empty() ? all : 1;
       if (modules[at].replicas == 0 || modules[at].all_layers() == 0) {
         return fail(error_code::out_of_range, at, "module ", at,
                     " has no replica or no layers; give at least 1 of each");

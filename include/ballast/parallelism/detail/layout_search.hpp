@@ -78,7 +78,11 @@ class layout_search {
   }
 
   /// No step of any layout is shorter, however samples are dealt.
-  [[nodiscard]] time_units any_dealing() const { return layouts_.first_bound(all_.least_step()); }
+  [[nodiscard]] time_units any_dealing() const
+  {
+    time_units const least = all_.least_step();
+    return options_.has_unequal_replicas ? least : layouts_.first_bound(least);
+  }
 
   /// Whether batches, as they are dealt, did not fit with some layout that was tried.
   [[nodiscard]] bool has_overrun() const noexcept { return has_overrun_; }
@@ -366,12 +370,89 @@ struct bounded_kinds {
   return all;
 }
 
-/// Ranks pairs of a layout and its numbers by what options.step says of the batches: the better half
-/// of them is left after each batch. Returns the `best` layouts, each with its best numbers.
-[[nodiscard]] inline result<std::vector<simulated_layout>> rank_by_step(
-    std::vector<simulated_layout> pairs, std::span<tokens const> batches, std::size_t of_batch,
-    layout_search_options const& options)
+/// The layouts in which two alike replicas of a module are one of twice the tp, or one is two: those
+/// that fit. Prices are those of replicas that all have the least tp.
+[[nodiscard]] inline std::vector<model_layout> other_bags(layout_problem const& given,
+                                                          model_layout const& layout)
 {
+  layout_problem problem = given;
+  problem.may_leave_gpus = true;  // the priced ones are fewer
+  assigned_job const job(problem, layout);
+  auto const lies_in_nodes = [&job](model_layout const& other) {
+    for (std::size_t kind = 0; kind < job.kinds.size(); ++kind) {
+      std::vector<module_layout> replicas;
+      for (std::size_t module = 0; module < other.modules.size(); ++module) {
+        std::uint32_t const count = job.assigned[module] == kind ? other.modules[module].dp : 0;
+        for (std::uint32_t each = 0; each < count; ++each) {
+          replicas.push_back(other.replica(module, each));
+        }
+      }
+      auto const& of_kind = job.kinds[kind];
+      if (!fits_nodes(span_of(replicas), of_kind.gpus, of_kind.gpus_per_node)) { return false; }
+    }
+    return true;
+  };
+  std::vector<model_layout> all;
+  auto const add = [&](std::size_t module, std::vector<std::uint32_t> bags) {
+    std::sort(bags.begin(), bags.end(), std::greater<>());
+    auto modules = layout.modules;
+    modules[module].tp = bags.back();
+    modules[module].dp = static_cast<std::uint32_t>(bags.size());
+    auto const priced = price_layout(problem, span_of(modules), layout.microbatches,
+                                     layout.virtual_stages, span_of(layout.kinds));
+    if (!priced) { return; }
+    model_layout other = layout;
+    other.modules = std::move(modules);
+    other.step = priced->step;
+    other.memory_bytes = priced->memory_bytes;
+    other.bags.resize(other.modules.size());
+    other.bags[module].clear();
+    if (bags.front() != bags.back()) { other.bags[module] = std::move(bags); }
+    auto const is_uniform = [](auto const& each) { return each.empty(); };
+    if (std::all_of(other.bags.begin(), other.bags.end(), is_uniform)) { other.bags.clear(); }
+    if (lies_in_nodes(other)) { all.push_back(std::move(other)); }
+  };
+  for (std::size_t module = 0; module < layout.modules.size(); ++module) {
+    module_layout const& own = layout.modules[module];
+    if (own.is_sharded || own.sp * own.ep != 1) { continue; }
+    auto const bags = layout.has_bags(module) ? layout.bags[module]
+                                              : std::vector<std::uint32_t>(own.dp, own.tp);
+    auto const has = [&](std::uint32_t tp) {
+      return problem.modules[module].find(parallel_degree{.tp = tp}) != nullptr &&
+             job.kind(module).gpus_per_node % tp == 0;
+    };
+    for (std::size_t at = 0; at < bags.size(); ++at) {
+      std::uint32_t const tp = bags[at];
+      if (at > 0 && bags[at - 1] == tp) { continue; }  // alike
+      auto others = bags;
+      others.erase(others.begin() + static_cast<std::ptrdiff_t>(at));
+      if (at + 1 < bags.size() && bags[at + 1] == tp && has(2 * tp)) {
+        auto merged = others;
+        merged[at] = 2 * tp;
+        add(module, std::move(merged));
+      }
+      if (tp % 2 == 0 && has(tp / 2)) {
+        others.insert(others.end(), 2, tp / 2);
+        add(module, std::move(others));
+      }
+    }
+  }
+  return all;
+}
+
+[[nodiscard]] inline bool has_same_modules(model_layout const& a, model_layout const& b)
+{
+  return a.modules == b.modules && a.kinds == b.kinds && a.bags == b.bags;
+}
+
+/// Ranks pairs of a layout and its numbers by what options.step says of the batches: the better half
+/// of them is left after each batch. Layouts of unequal replicas are looked for on the first batch,
+/// from the shortest pairs on. Returns the `best` layouts, each with its best numbers.
+[[nodiscard]] inline result<std::vector<simulated_layout>> rank_by_step(
+    layout_problem const& problem, std::vector<simulated_layout> pairs,
+    std::span<tokens const> batches, layout_search_options const& options)
+{
+  std::size_t const of_batch = std::size_t{problem.global_batch} * problem.modules.size();
   struct candidate {
     simulated_layout pair;
     uint128 all;  // of the batches so far
@@ -381,34 +462,66 @@ struct bounded_kinds {
   for (simulated_layout& each : pairs) { left.push_back({std::move(each), 0}); }
   std::optional<error> refused;
   std::size_t const count = batches.size() / of_batch;
+  auto const asks = [&](candidate& each, std::size_t batch) {
+    auto const step = options.step(each.pair.layout, batches.subspan(batch * of_batch, of_batch));
+    if (!step) {
+      refused = refused ? refused : step.error();
+      return false;
+    }
+    each.all += static_cast<uint128>(*step);
+    each.pair.simulated = static_cast<time_units>(divided_up(each.all, batch + 1));
+    return true;
+  };
+  auto const is_shorter = [](candidate const& a, candidate const& b) {
+    return simulates_before(a.pair, b.pair);
+  };
+  std::vector<model_layout> asked;
+  for (candidate const& each : left) { asked.push_back(each.pair.layout); }
+  auto const is_new = [&asked](model_layout const& layout) {
+    return std::none_of(asked.begin(), asked.end(), [&layout](model_layout const& each) {
+      return has_same_modules(each, layout) && each.microbatches == layout.microbatches &&
+             each.virtual_stages == layout.virtual_stages;
+    });
+  };
   for (std::size_t batch = 0; batch < count && !cancel_scope::is_cancelled(); ++batch) {
     std::size_t kept = 0;
     for (candidate& each : left) {
-      auto const step = options.step(each.pair.layout, batches.subspan(batch * of_batch, of_batch));
-      if (!step) {
-        refused = refused ? refused : step.error();
-        continue;
-      }
-      each.all += static_cast<uint128>(*step);
-      each.pair.simulated = static_cast<time_units>(divided_up(each.all, batch + 1));
+      if (!asks(each, batch)) { continue; }
       if (&left[kept] != &each) { left[kept] = std::move(each); }
       ++kept;
     }
     left.resize(kept);
-    std::sort(left.begin(), left.end(), [](candidate const& a, candidate const& b) {
-      return simulates_before(a.pair, b.pair);
-    });
+    std::sort(left.begin(), left.end(), is_shorter);
+    bool const has_limits = options.limits.has_one_group || options.limits.group != 0;
+    bool const looks = batch == 0 && options.has_unequal_replicas && !has_limits;
+    std::size_t more = looks ? options.most_steps : 0;
+    std::vector<model_layout> looked_at;
+    for (std::size_t at = 0; at < left.size() && more > 0 && !cancel_scope::is_cancelled();) {
+      model_layout const from = left[at].pair.layout;
+      if (std::find(looked_at.begin(), looked_at.end(), from) != looked_at.end()) {
+        ++at;
+        continue;
+      }
+      looked_at.push_back(from);
+      for (model_layout& other : other_bags(problem, from)) {
+        if (more == 0 || !is_new(other)) { continue; }
+        asked.push_back(other);
+        --more;
+        candidate made{{std::move(other), 0}, 0};
+        if (asks(made, batch)) { insert_ordered(left, made, is_shorter); }
+      }
+      at = 0;
+    }
     std::size_t const half = std::max(options.best, (left.size() + 1) / 2);
     if (batch + 1 < count) { left.resize(std::min(left.size(), half)); }
   }
   if (left.empty() && refused) { return tl::unexpected(*refused); }
   std::vector<simulated_layout> best;
   for (candidate& each : left) {
-    bool const is_new = std::none_of(best.begin(), best.end(), [&](auto const& other) {
-      return other.layout.modules == each.pair.layout.modules &&
-             other.layout.kinds == each.pair.layout.kinds;
+    bool const is_listed = std::any_of(best.begin(), best.end(), [&](auto const& other) {
+      return has_same_modules(other.layout, each.pair.layout);
     });
-    if (is_new && best.size() < options.best) { best.push_back(std::move(each.pair)); }
+    if (!is_listed && best.size() < options.best) { best.push_back(std::move(each.pair)); }
   }
   return best;
 }
@@ -475,8 +588,7 @@ inline result<layout_ranking> find_layouts(layout_problem const& problem,
   }
   ranking.is_out_of_work = budget.spent() && !ranking.is_proven;
   if (!given.step) { return ranking; }
-  std::size_t const of_batch = std::size_t{problem.global_batch} * problem.modules.size();
-  auto ranked = rank_by_step(std::move(ranking.layouts), batches, of_batch, given);
+  auto ranked = rank_by_step(problem, std::move(ranking.layouts), batches, given);
   if (cancel_scope::is_cancelled()) { return cancelled(); }
   if (!ranked) { return tl::unexpected(ranked.error()); }
   ranking.layouts = *std::move(ranked);
@@ -484,7 +596,8 @@ inline result<layout_ranking> find_layouts(layout_problem const& problem,
   assigned_job const job(problem, best.layout);
   dealt_times times(job, batches);
   layout_enumeration const all(job, times, list.memory, given.limits);
-  ranking.any_dealing = all.bound_of(chosen_of(job, best.layout));
+  ranking.any_dealing = best.layout.bags.empty() ? all.bound_of(chosen_of(job, best.layout))
+                                                 : all.least_step();
   ranking.lower_bound = std::min(any_dealing, best.simulated);
   ranking.is_proven = ranking.lower_bound == best.simulated;
   return ranking;

@@ -38,6 +38,15 @@ class group_microbatches {
     for (std::size_t module = 0; module < D; ++module) {
       modules_[module].replicas /= groups;
       all_replicas_[module] = one_gpu_bags(replicas(module));
+      std::vector<std::uint32_t> speeds;
+      for (std::uint32_t const factor : modules_[module].factors) {
+        speeds.push_back((std::uint32_t{1} << 24) / factor);
+      }
+      if (!speeds.empty()) {
+        all_replicas_[module] = all_replicas_[module].with_speeds(span_of(speeds));
+      }
+      speed_[module] = speeds.empty() ? std::uint64_t{replicas(module)} << 8
+                                      : std::accumulate(speeds.begin(), speeds.end(), std::uint64_t{0});
     }
   }
 
@@ -52,9 +61,9 @@ class group_microbatches {
       for (std::size_t module = 0; module < D; ++module) {
         auto const& layers = modules_[module].layers;
         std::uint32_t const most = *std::max_element(layers.begin(), layers.end());
-        auto const all = modules_[module].all_layers() * replicas(module);
+        auto const all = static_cast<uint128>(modules_[module].all_layers()) * speed_[module];
         auto const work = static_cast<uint128>(each[module].forward + each[module].backward) * most;
-        costs[module] = static_cast<cost_units>((work + all - 1) / all);
+        costs[module] = static_cast<cost_units>(((work << 8) + all - 1) / all);
       }
       return costs;
     };
@@ -187,6 +196,7 @@ class group_microbatches {
   bag_layout microbatches_;         // of all groups, as bags
   bag_layout all_groups_;
   std::array<bag_layout, D> all_replicas_;  // of one group
+  std::array<std::uint64_t, D> speed_{};    // of these together, 2^8 where they take all
   std::vector<std::int64_t> weights_;
   std::vector<std::int64_t> own_weights_;
   std::vector<std::int64_t> held_;  // by the replicas of a microbatch
