@@ -331,7 +331,7 @@ double above_shortest(ballast::random_source& random, bool has_bags = false)
   auto const found =
       ballast::search_layouts(job.problem, job.sizes,
                               {.step = ballast::scheduled_steps<D>(job.problem),
-                               .most_steps = 32,
+                               .most_steps = has_bags ? std::size_t{128} : std::size_t{32},
                                .has_unequal_replicas = has_bags});
   if (!found) { return 0; }
   bags_found += found->layouts.front().layout.bags.empty() ? 0 : 1;
@@ -368,9 +368,8 @@ TEST(WholeStep, IsTheShortestOfAllLayoutsDealingsAndOrders)
 TEST(WholeStep, IsTheShortestOfAllBagsToo)
 {
   ballast::random_source random(63);
-  int const trials = ballast_test::trials_of(100);
-  EXPECT_LE(longer_of(random, trials, true) * 100, trials);
-  std::printf("%d of %d have bags\n", bags_found, trials);
+  EXPECT_EQ(longer_of(random, ballast_test::trials_of(20), true), 0);
+  EXPECT_GE(bags_found, ballast_test::is_sanitized ? 0 : 2);
 }
 
 }  // namespace

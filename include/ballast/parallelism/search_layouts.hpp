@@ -49,8 +49,8 @@ struct layout_search_options {
   /// shortest steps as dealt, up to four of a layout. For each further batch the better half is left.
   std::size_t most_steps = 8;
   /// Whether replicas of a module may have unequal tp where `step` is given: `most_steps` more layouts
-  /// are then asked about, in which two alike replicas of a short layout are one of twice the tp, or
-  /// one is two.
+  /// are then asked about, in which a replica of a short layout is split, joined to another, added or
+  /// left out, or gives GPUs to another module.
   bool has_unequal_replicas = false;
   /// What it may compute, in tasks that are simulated or bounded: the most likely layouts come
   /// first. 2^30 take about two seconds; `until_proven` takes what a proof takes.

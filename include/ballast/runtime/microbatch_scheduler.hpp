@@ -130,6 +130,13 @@ class step_cells {
     return at;
   }
 
+  /// Whether replicas of some module differ.
+  [[nodiscard]] bool has_unequal_replicas() const
+  {
+    return std::any_of(setup_.modules.begin(), setup_.modules.end(),
+                       [](auto const& each) { return !each.factors.empty(); });
+  }
+
   /// Whether a stage can take what the replicas of a cell take, and the last module hold it.
   [[nodiscard]] bool is_in_range(std::size_t cell) const
   {
@@ -332,13 +339,14 @@ class step_shortener {
     sample_id const other = samples_[to];
     std::size_t const left = cells_.cell_of(one);
     std::size_t const right = cells_.cell_of(other);
-    if (left == right) { return; }
+    // Equal replicas of a microbatch are even without it.
+    if (left == right && !cells_.has_unequal_replicas()) { return; }
     auto const before = cells_.places_of(one);
     auto const after = cells_.places_of(other);
     cells_.move(one, after);
     cells_.move(other, before);
     if (accept(left, right)) {
-      std::swap(samples_[from], samples_[to]);
+      if (left != right) { std::swap(samples_[from], samples_[to]); }
       note_best();
     } else {
       cells_.move(one, before);
