@@ -39,11 +39,26 @@ bool is_within(ballast::model_layout const& layout, layout_problem const& proble
   return true;
 }
 
+/// Of each layout the best, the best first.
+std::vector<simulated_layout> best_of_each(std::vector<simulated_layout> ranked)
+{
+  std::sort(ranked.begin(), ranked.end(), ballast::detail::simulates_before);
+  std::vector<simulated_layout> best;
+  for (simulated_layout const& each : ranked) {
+    bool const is_new = std::ranges::none_of(best, [&](simulated_layout const& other) {
+      return other.layout.modules == each.layout.modules && other.layout.kinds == each.layout.kinds;
+    });
+    if (is_new) { best.push_back(each); }
+  }
+  return best;
+}
+
 /// Every layout with every number of microbatches, simulated task by task; of each layout the best,
-/// the best first.
+/// or all, the best first.
 std::vector<simulated_layout> all_simulated(layout_problem const& problem,
                                             std::span<tokens const> batches,
-                                            layout_search_options const& asked = {})
+                                            layout_search_options const& asked = {},
+                                            bool with_all_numbers = false)
 {
   auto all = ballast_test::all_layouts(problem, true, asked.virtual_stages);
   std::erase_if(all, [&](ballast::model_layout& layout) {
@@ -53,15 +68,8 @@ std::vector<simulated_layout> all_simulated(layout_problem const& problem,
     layout.memory_bytes = std::max(layout.memory_bytes, bytes);
     return bytes > problem.kinds[0].memory_bytes;
   });
-  std::vector<simulated_layout> best;
-  auto const ranked = ballast::rank_by_simulation(problem, all, batches, asked.dealing).value();
-  for (simulated_layout const& each : ranked) {
-    bool const is_new = std::ranges::none_of(best, [&](simulated_layout const& other) {
-      return other.layout.modules == each.layout.modules && other.layout.kinds == each.layout.kinds;
-    });
-    if (is_new) { best.push_back(each); }
-  }
-  return best;
+  auto ranked = ballast::rank_by_simulation(problem, all, batches, asked.dealing).value();
+  return with_all_numbers ? ranked : best_of_each(std::move(ranked));
 }
 
 /// Compares a search with all layouts; returns whether there was one.
@@ -143,6 +151,59 @@ TEST(SearchLayouts, FindsWhatSimulatingAllLayoutsFinds)  // Ensures (1) (2)
   }
   EXPECT_GE(feasible, trials / 4);
   EXPECT_LT(feasible, trials);
+}
+
+// All layouts, numbers and schedules, each simulated by itself; the search may look at all of them.
+TEST(SearchLayouts, FindsTheBestScheduleOfAllLayouts)  // Ensures (1) (2)
+{
+  using enum layout_schedule;
+  ballast::random_source random(63);
+  int split = 0;
+  int found_one = 0;
+  int const trials = ballast_test::trials_of(30);
+  for (int trial = 0; trial < trials; ++trial) {
+    drawn_problem const drawn(random, 1 + random.below(2), 6, 6, random.below(2) == 0);
+    layout_search_options asked{.best = 1 + random.below(3)};
+    asked.schedules = {zero_bubble, twice_zero_bubble, zero_bubble_v, planned};
+    asked.most_scheduled = 10'000;
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    std::vector<simulated_layout> expected;
+    for (simulated_layout const& whole : all_simulated(drawn.problem, drawn.batches, asked, true)) {
+      for (layout_schedule const schedule :
+           {whole_backwards, zero_bubble, twice_zero_bubble, zero_bubble_v, planned}) {
+        simulated_layout each = whole;
+        each.layout.schedule = schedule;
+        auto const step = simulate_layout(drawn.problem, each.layout, drawn.batches);
+        if (!step) { continue; }
+        each.simulated = *step;
+        auto const bytes = dealt_memory(drawn.problem, each.layout, drawn.batches).value();
+        auto const priced =
+            price_layout(drawn.problem, whole.layout.modules, whole.layout.microbatches);
+        each.layout.memory_bytes = std::max(bytes, priced->memory_bytes);
+        EXPECT_LE(each.layout.memory_bytes, drawn.problem.kinds[0].memory_bytes);
+        expected.push_back(each);
+      }
+    }
+    expected = best_of_each(std::move(expected));
+    auto const found = search_layouts(drawn.problem, drawn.batches, asked);
+    ASSERT_EQ(found.has_value(), !expected.empty());
+    if (!found) { continue; }
+    ++found_one;
+    expected.resize(std::min(expected.size(), asked.best));
+    EXPECT_TRUE(found->layouts == expected);
+    EXPECT_TRUE(found->is_proven);
+    EXPECT_EQ(found->lower_bound, expected.front().simulated);
+    EXPECT_LE(found->any_dealing, expected.front().simulated);
+    split += expected.front().layout.schedule != whole_backwards ? 1 : 0;
+    // What is looked at is limited: then the bound says so.
+    asked.most_scheduled = 1;
+    auto const few = search_layouts(drawn.problem, drawn.batches, asked).value();
+    EXPECT_GE(few.layouts.front().simulated, expected.front().simulated);
+    EXPECT_LE(few.lower_bound, expected.front().simulated);
+    EXPECT_TRUE(!few.is_proven || few.layouts == expected);
+  }
+  EXPECT_GE(split, 1);
+  EXPECT_GT(found_one, split);
 }
 
 TEST(SearchLayouts, FindsTheBestWithinLimitsAndAsDrawn)  // Ensures (1) (2)

@@ -45,6 +45,70 @@ TEST(SimulateLayout, IsThePredictedStepWhereAllSamplesAreEqual)
   }
 }
 
+// Forward, gradients of inputs and of weights take 100 each on each of four stages.
+TEST(SimulateLayout, SplitsBackwardsAsTheScheduleSays)
+{
+  auto module = plain_module("llm", 8, 120);
+  module.degrees.resize(1);
+  module.degrees[0].memory = {.layers = {1, 2},
+                              .state_bytes = {500, 1000},
+                              .sizes = {0, 10},
+                              .activation_bytes = {{{0, 50}, {0, 100}}}};
+  std::vector<tokens> const batch(16, 10);
+  layout_problem problem{.modules = {&module, 1},
+                         .sizes = batch,
+                         .global_batch = 16,
+                         .kinds = {{.gpus = 8, .memory_bytes = 1'700}}};
+  auto const with = [&](layout_schedule schedule, std::uint32_t microbatches = 8) {
+    model_layout layout{{{1, 4, 2}}, microbatches};
+    layout.schedule = schedule;
+    return layout;
+  };
+  using enum layout_schedule;
+  // 3 (l + p - 1), 3 l + p - 1, and half units in a V; each microbatch keeps 100 bytes of 1,000.
+  EXPECT_EQ(simulate_layout(problem, with(whole_backwards), batch), 3'300);
+  EXPECT_EQ(simulate_layout(problem, with(zero_bubble), batch), 2'700);
+  EXPECT_EQ(simulate_layout(problem, with(twice_zero_bubble), batch), 2'700);
+  EXPECT_EQ(simulate_layout(problem, with(zero_bubble_v), batch), 2'550);
+  EXPECT_EQ(simulate_layout(problem, with(planned), batch), 2'700);
+  EXPECT_EQ(dealt_memory(problem, with(zero_bubble), batch), 1'400U);
+  EXPECT_EQ(dealt_memory(problem, with(twice_zero_bubble), batch), 1'700U);
+  EXPECT_EQ(dealt_memory(problem, with(zero_bubble_v), batch), 1'400U);
+  EXPECT_LE(dealt_memory(problem, with(planned), batch).value(), 1'700U);
+  problem.kinds[0].memory_bytes = 1'699;
+  EXPECT_THAT(simulate_layout(problem, with(twice_zero_bubble), batch).error().message,
+              HasSubstr("pipeline rank 0 keeps 700 bytes"));
+  problem.kinds[0].memory_bytes = 1'400;
+  EXPECT_EQ(simulate_layout(problem, with(planned), batch), 2'700);
+
+  // No time for weights, and none that stays: the backward is whole.
+  module.weights_percent = 0;
+  EXPECT_EQ(simulate_layout(problem, with(zero_bubble), batch), 3'300);
+  module.weights_percent = 101;
+  EXPECT_THAT(simulate_layout(problem, with(zero_bubble), batch).error().message,
+              HasSubstr("takes 101 % of a backward for weights"));
+  module.weights_percent = 50;
+  // Of what the rest takes, as much is attention, whose backward is all for inputs: 200, 300, 100.
+  module.flops.quadratic = 12;
+  EXPECT_EQ(simulate_layout(problem, with(whole_backwards), batch), 6'600);
+  EXPECT_EQ(simulate_layout(problem, with(zero_bubble), batch), 8 * 600 + 3 * (200 + 300 - 100));
+  // A frozen module computes its forward alone, and nothing is split.
+  std::vector<module_role> const frozen{{.is_trained = false}};
+  problem.roles = frozen;
+  EXPECT_EQ(simulate_layout(problem, with(zero_bubble), batch),
+            simulate_layout(problem, with(whole_backwards), batch));
+  problem.roles = {};
+
+  auto interleaved = with(zero_bubble);
+  interleaved.virtual_stages = 2;
+  problem.kinds[0].memory_bytes = 17'000;
+  EXPECT_THAT(simulate_layout(problem, interleaved, batch).error().message,
+              HasSubstr("pipeline rank 0 has 2 stages, and 1F1B is for one"));
+  interleaved.schedule = zero_bubble_v;
+  EXPECT_THAT(simulate_layout(problem, interleaved, batch).error().message,
+              HasSubstr("cannot have two parts of each stage in a V"));
+}
+
 TEST(SimulateLayout, LetsABrokerWaitForAllReplicasBeforeIt)
 {
   std::array<ballast::module_profile, 2> const modules{plain_module("encoder", 1, 3),

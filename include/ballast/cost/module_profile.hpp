@@ -217,6 +217,11 @@ struct module_profile {
   /// Empty where all layers cost the same, and else as `cut_layers` fills it: the parts of pp
   /// stages are cuts[pp - 1].
   std::vector<std::vector<stage_part>> cuts{};
+  /// Of the backward of products with weights, what the gradients of weights take; attention has
+  /// none.
+  std::uint32_t weights_percent = 50;
+  /// Of the activations of a microbatch, what stays for these when the gradients of inputs are done.
+  std::uint32_t held_percent = 100;
 
   /// What was measured at a degree, or null where nothing was.
   [[nodiscard]] profiled_degree const* find(parallel_degree const& degree) const noexcept
@@ -231,8 +236,8 @@ struct module_profile {
   ///
   /// Errors      out_of_range, position of the degree: it has no GPU or 2^32 and more, or is not above
   ///             the one before, or its memory is none; position 0 also: there is no degree, no layer or no
-  ///             work, it gives the next module more than most_boundary_bytes, or cuts are not of its
-  ///             layers.
+  ///             work, it gives the next module more than most_boundary_bytes, a share is above 100 %, or
+  ///             cuts are not of its layers.
   [[nodiscard]] result<void> check() const
   {
     auto const refuse = [this](std::size_t position, std::string const& why) {
@@ -248,6 +253,11 @@ struct module_profile {
     }
     if (degrees.empty()) {
       return refuse(0, "was measured at no parallel degree; measure one at least");
+    }
+    if (weights_percent > 100 || held_percent > 100) {
+      return refuse(0,
+                    detail::concat("takes ", weights_percent, " % of a backward for weights, and ",
+                                   "keeps ", held_percent, " % of a microbatch; give up to 100"));
     }
     if (!cuts.empty() && cuts.size() != layers) {
       return refuse(

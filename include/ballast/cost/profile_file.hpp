@@ -77,6 +77,8 @@ struct profile_file {
     flop_polynomial flops;                 ///< as in module_profile
     std::vector<measured_degree> degrees;  ///< by tp, sp and ep, increasing
     std::uint64_t boundary_bytes = 0;      ///< as in module_profile
+    std::uint64_t weights_percent = 0;     ///< as there; 0: not known, and then its default
+    std::uint64_t held_percent = 0;        ///< the same
 
     /// The measurements at a degree; where the module has none, a new one in its place.
     [[nodiscard]] measured_degree& find_or_add(parallel_degree const& degree)
@@ -210,6 +212,11 @@ inline result<std::vector<module_profile>> profile_file::profiles() const
   for (measured_module const& each : modules) {
     module_profile& profile = made.emplace_back(
         module_profile{each.name, each.layers, each.flops, {}, each.boundary_bytes});
+    auto const set = [](std::uint32_t& own, std::uint64_t known) {
+      if (known != 0) { own = static_cast<std::uint32_t>(known); }
+    };
+    set(profile.weights_percent, each.weights_percent);
+    set(profile.held_percent, each.held_percent);
     auto const refuse = [&](std::string const& why) {
       return fail(error_code::out_of_range, made.size() - 1, "module " + each.name + " " + why);
     };
@@ -284,7 +291,7 @@ struct profile_quantity {
 };
 
 /// In the order in which a file is written.
-inline constexpr std::array<profile_quantity, 12> profile_quantities = {{
+inline constexpr std::array<profile_quantity, 14> profile_quantities = {{
     {"schema", {}, 0, {1, 1}},
     {"hardware", &profile_file::hardware},
     {"data", &profile_file::data},
@@ -296,6 +303,8 @@ inline constexpr std::array<profile_quantity, 12> profile_quantities = {{
      &measured_module::boundary_bytes,
      profile_quantity::module,
      {0, module_profile::most_boundary_bytes}},
+    {"weights_percent", &measured_module::weights_percent, profile_quantity::module, {0, 100}},
+    {"held_percent", &measured_module::held_percent, profile_quantity::module, {0, 100}},
     {"linear_flop_per_second",
      &measured_degree::linear,
      profile_quantity::speed,

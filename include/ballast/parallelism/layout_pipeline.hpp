@@ -19,11 +19,18 @@ struct replicated_module {
   std::size_t feeds = 0;  ///< a later module; the last one's is not read
   bool sends = false;
   bool has_backward = true;  ///< else it only computes forward, and gets no gradient
+  bool splits = false;       ///< its backwards, into gradients of inputs and of weights
+  bool is_v = false;         ///< the stages of a replica go up its ranks and down again
 
   /// Stages that are transfers: what is handed on and, where there is a gradient, back.
   [[nodiscard]] std::uint32_t ways() const noexcept { return has_backward ? 2 : 1; }
   /// Stages of the graph that a replica has.
   [[nodiscard]] std::uint32_t parts() const noexcept { return pp * virtual_stages; }
+  /// The rank of a part, counted in its replica.
+  [[nodiscard]] std::uint32_t rank_of(std::uint32_t part) const noexcept
+  {
+    return is_v && part >= pp ? parts() - 1 - part : part % pp;
+  }
 
   friend bool operator==(replicated_module const&, replicated_module const&) = default;
 };
@@ -81,7 +88,9 @@ class replica_graph {
       for (std::uint32_t replica = 0; replica < own.replicas; ++replica) {
         for (std::uint32_t part = 0; part < own.parts(); ++part) {
           std::size_t const stage = stage_of(module, replica, part);
-          stages[stage] = {rank_of(module, replica, part % own.pp), own.has_backward};
+          stages[stage] = {.rank = rank_of(module, replica, own.rank_of(part)),
+                           .backward = own.has_backward,
+                           .weights = own.splits};
           if (part > 0) { links.push_back(link(stage - 1, stage)); }
         }
       }
@@ -142,6 +151,9 @@ class replica_graph {
 /// microbatch, and gradients come back over another: two stages that are transfers. A microbatch
 /// takes as long on it as the replica that sends or receives most.
 ///
+/// Where the layout's schedule splits backwards, stages have weights passes and times have theirs: the
+/// share that the profile says of what products with weights take.
+///
 /// Expects     the layout is one that price_layout accepts.
 class layout_pipeline {
  public:
@@ -155,6 +167,11 @@ class layout_pipeline {
       gathers_.push_back(
           detail::gathers_of(problem_, module, degree_at(module), layout_.modules[module]));
     }
+    if (layout_.schedule == layout_schedule::whole_backwards) { return; }
+    detail::stage_memory const memory(problem_);
+    for (std::size_t module = 0; module < modules(); ++module) {
+      states_.push_back(memory.state(module, degree_at(module), layout_.modules[module]));
+    }
   }
 
   [[nodiscard]] std::uint32_t groups() const noexcept { return groups_; }
@@ -164,7 +181,7 @@ class layout_pipeline {
   [[nodiscard]] result<stage_graph> stages() const { return graph_.graph(); }
 
   /// The schedule of one group: 1F1B, interleaved where stages have virtual ones, or what another
-  /// policy makes of its stages.
+  /// policy makes of its stages, whatever the layout's schedule.
   ///
   /// Errors      those of stage_graph::make and compiled_schedule::make.
   template <schedule_policy Schedule = interleaved_one_forward_one_backward>
@@ -205,6 +222,9 @@ class layout_pipeline {
                                         SamplesOf const& samples_of) const
   {
     pipeline_times times(layout_.microbatches, graph_.stages());
+    if (layout_.schedule != layout_schedule::whole_backwards) {
+      times.weights.assign(times.rows.size(), 0);
+    }
     for (std::uint32_t microbatch = 0; microbatch < layout_.microbatches; ++microbatch) {
       std::span<stage_time> const row = times[to_id<microbatch_id>(microbatch)];
       for (std::size_t module = 0; module < modules(); ++module) {
@@ -214,8 +234,8 @@ class layout_pipeline {
           for (sample_id const sample : samples) {
             packed.add(batch[to_index(sample) * modules() + module]);
           }
-          set_times(row, module, replica, packed.time());
-          send(row, module, module, replica, packed.size());
+          set_times(times, microbatch, module, replica, packed);
+          send(row, module, module, packed.size());
           for (std::size_t feeder = 0; feeder < module; ++feeder) {
             if (problem_.fed_by(feeder) != module) { continue; }
             tokens received = 0;
@@ -229,6 +249,68 @@ class layout_pipeline {
     }
     wait_for_gathers({&times, 1});
     return times;
+  }
+
+  /// What microbatches keep on the stages of one group, and how much its ranks may: what their state
+  /// leaves. A microbatch of a module counts for no more than `largest` of it; samples_of is as in
+  /// times_of().
+  ///
+  /// Shapes      largest[modules].
+  /// Expects     the layout's schedule splits backwards.
+  /// Ensures     (1) bytes are those of the module's fullest stage
+  template <class SamplesOf>
+  [[nodiscard]] pipeline_memory memory_of(std::span<tokens const> batch,
+                                          SamplesOf const& samples_of,
+                                          std::span<tokens const> largest) const
+  {
+    pipeline_memory memory;
+    memory.held.resize(layout_.microbatches * graph_.stages());
+    memory.most.reserve(graph_.stages());
+    for (std::size_t module = 0; module < modules(); ++module) {
+      detail::replicated_module const& own = graph_.modules()[module];
+      module_profile const& profile = problem_.modules[module];
+      module_memory const& measured = profile.degrees[degree_at(module)].memory;
+      std::uint32_t const layers =
+          own.has_backward ? detail::stage_shares(profile, own.pp).most_layers() : 1;
+      std::uint64_t const there = problem_.kind(module).memory_bytes;
+      memory.most.resize(memory.most.size() + std::size_t{own.replicas} * own.pp,
+                         there - std::min(there, states_[module]));
+      if (own.sends) { memory.most.resize(memory.most.size() + own.ways(), 0); }
+      for (std::uint32_t microbatch = 0; microbatch < layout_.microbatches; ++microbatch) {
+        for (std::uint32_t replica = 0; replica < own.replicas; ++replica) {
+          tokens size = 0;
+          for (sample_id const sample : samples_of(module, replica, microbatch)) {
+            size += batch[to_index(sample) * modules() + module];
+          }
+          uint128 const all = measured.activations(layers, std::min(size, largest[module]));
+          uint128 const bytes =
+              own.has_backward ? detail::divided_up(all, own.virtual_stages) : all;
+          auto const kept = detail::divided_up(bytes * profile.held_percent, 100);
+          for (std::uint32_t part = 0; part < own.parts(); ++part) {
+            memory.held[microbatch * graph_.stages() + graph_.stage_of(module, replica, part)] = {
+                static_cast<std::uint64_t>(bytes), static_cast<std::uint64_t>(kept)};
+          }
+        }
+      }
+    }
+    return memory;
+  }
+
+  /// What the fullest GPU of a group holds, state and activations, where ranks keep so much.
+  ///
+  /// Expects     the layout's schedule splits backwards.
+  [[nodiscard]] std::uint64_t most_held(std::span<rank_memory const> ranks) const
+  {
+    std::uint64_t most = 0;
+    for (std::size_t module = 0; module < modules(); ++module) {
+      for (std::uint32_t replica = 0; replica < replicas(module); ++replica) {
+        for (std::uint32_t stage = 0; stage < layout_.modules[module].pp; ++stage) {
+          auto const rank = to_index(graph_.rank_of(module, replica, stage));
+          most = std::max(most, states_[module] + ranks[rank].peak_bytes);
+        }
+      }
+    }
+    return most;
   }
 
   /// Has replicas that shard weights wait for each other, in all of the given groups: they gather
@@ -262,8 +344,7 @@ class layout_pipeline {
   /// When a step of one group is over, if no other group's is later: its pipeline has ended, and
   /// gradients are reduced, stage by stage.
   ///
-  /// Expects     the timeline is of schedule(), or of one in which a rank's last task is the
-  ///             backward of the last position.
+  /// Expects     the timeline is of a schedule of its stages.
   [[nodiscard]] time_units end_of(compiled_schedule const& schedule,
                                   pipeline_timeline const& timeline) const
   {
@@ -384,10 +465,16 @@ class layout_pipeline {
     for (std::size_t module = 0; module < layout.modules.size(); ++module) {
       module_layout const& each = layout.modules[module];
       bool const is_last = module + 1 == layout.modules.size();
+      bool const is_v = layout.schedule == layout_schedule::zero_bubble_v;
       modules.push_back({each.pp,
-                         is_last ? layout.virtual_stages : problem.virtual_stages(module, each.pp),
+                         is_v      ? 2
+                         : is_last ? layout.virtual_stages
+                                   : problem.virtual_stages(module, each.pp),
                          each.dp / groups, problem.fed_by(module), detail::sends(problem, module),
-                         problem.has_backward(module)});
+                         problem.has_backward(module),
+                         layout.schedule != layout_schedule::whole_backwards && !each.is_sharded &&
+                             problem.passes[module] == detail::module_passes::all,
+                         is_v});
     }
     return detail::replica_graph(std::move(modules));
   }
@@ -408,10 +495,12 @@ class layout_pipeline {
 
     [[nodiscard]] tokens size() const noexcept { return all_; }
 
-    [[nodiscard]] cost_units time() const
+    /// That of products with weights, and all of it.
+    [[nodiscard]] cost_units products() const
     {
-      return saturating_sum(time_, detail::linear_time(profile_, speeds_, all_));
+      return detail::linear_time(profile_, speeds_, all_);
     }
+    [[nodiscard]] cost_units time() const { return saturating_sum(time_, products()); }
 
    private:
     module_profile const& profile_;
@@ -427,16 +516,27 @@ class layout_pipeline {
   }
 
   /// Gives every stage its share of a module's time.
-  void set_times(std::span<stage_time> times, std::size_t module, std::uint32_t replica,
-                 cost_units time) const
+  void set_times(pipeline_times& times, std::uint32_t microbatch, std::size_t module,
+                 std::uint32_t replica, packed_samples const& packed) const
   {
     std::uint32_t const parts = graph_.modules()[module].parts();
     detail::stage_shares const shares = shares_of(module);
-    time = gathers_[module].beside(time, parts);
+    cost_units const products = packed.products();
+    cost_units const time = gathers_[module].beside(packed.time(), parts);
+    detail::module_passes const passes = problem_.passes[module];
     for (std::uint32_t part = 0; part < parts; ++part) {
-      time_units const share = shares.of(time, shares.kind_of(part));
-      time_units const forward = detail::forward_of(share, problem_.passes[module]);
-      times[graph_.stage_of(module, replica, part)] = {forward, share - forward};
+      std::uint32_t const kind = shares.kind_of(part);
+      time_units const share = shares.of(time, kind);
+      time_units const forward = detail::forward_of(share, passes);
+      std::size_t const row = microbatch * times.stages + graph_.stage_of(module, replica, part);
+      times.rows[row] = {forward, share - forward};
+      if (!graph_.modules()[module].splits) { continue; }
+      time_units const of_products = shares.of(products, kind);
+      auto const backward =
+          static_cast<uint128>(of_products - detail::forward_of(of_products, passes));
+      times.weights[row] =
+          static_cast<time_units>(backward * problem_.modules[module].weights_percent / 100);
+      times.rows[row].backward -= times.weights[row];
     }
   }
 
@@ -458,6 +558,7 @@ class layout_pipeline {
   std::uint32_t groups_;
   detail::replica_graph graph_;                  // of each group
   std::vector<detail::module_gathers> gathers_;  // of each module
+  std::vector<std::uint64_t> states_;  // bytes of each module's stages; none of whole backwards
 };
 
 /// How long a sample takes in the modules of a layout: the products with weights at the throughput

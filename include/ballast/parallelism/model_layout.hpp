@@ -42,6 +42,26 @@ struct module_layout {
                         layout.is_sharded ? " sharded" : "");
 }
 
+/// In which order the pipelines of a layout do the passes of a step. All but the first split the
+/// backwards of modules that are trained and whose weights are whole: those of the weights are passes
+/// of their own.
+enum class layout_schedule : std::uint8_t {
+  whole_backwards,    ///< 1F1B, interleaved where stages have virtual ones
+  zero_bubble,        ///< that of zero_bubble; no stage has virtual ones
+  twice_zero_bubble,  ///< with twice the memory
+  zero_bubble_v,      ///< of a single module: each stage is two parts, and the ranks are a V
+  planned             ///< by plan_schedule, of each step anew
+};
+
+/// "zero bubble", as a sentence has it.
+[[nodiscard]] constexpr std::string_view text_of(layout_schedule schedule) noexcept
+{
+  constexpr std::array<std::string_view, 5> texts{"whole backwards", "zero bubble",
+                                                  "zero bubble with twice the memory",
+                                                  "zero bubble in a V", "planned"};
+  return texts[static_cast<std::size_t>(schedule)];
+}
+
 /// A layout of a whole model, and what a step then takes.
 ///
 /// Units       step: picoseconds; memory_bytes: of the GPU that holds most.
@@ -52,9 +72,7 @@ struct model_layout {
   std::uint64_t memory_bytes = 0;
   std::uint32_t virtual_stages = 1;  ///< of a stage of the last module
   std::vector<std::size_t> kinds{};  ///< of GPUs, of each module; none where there is but one kind
-  /// Of each module the tp of every replica, largest first, where they differ, as bags do: tp of
-  /// `modules` is then the least of them. None where no module has such replicas.
-  std::vector<std::vector<std::uint32_t>> bags{};
+  layout_schedule schedule = layout_schedule::whole_backwards;
 
   [[nodiscard]] bool has_bags(std::size_t module) const noexcept
   {

@@ -48,10 +48,12 @@ struct layout_search_options {
   /// How many pairs of a layout and its numbers it is asked about for the first batch: those of the
   /// shortest steps as dealt, up to four of a layout. For each further batch the better half is left.
   std::size_t most_steps = 8;
-  /// Whether replicas of a module may have unequal tp where `step` is given: `most_steps` more layouts
-  /// are then asked about, in which a replica of a short layout is split, joined to another, added or
-  /// left out, or gives GPUs to another module.
-  bool has_unequal_replicas = false;
+  /// Schedules with split backwards that are tried beside whole ones, where samples are as dealt:
+  /// without `step`.
+  std::vector<layout_schedule> schedules{};
+  /// With how many pairs of a layout and its numbers: the most likely ones, first by rules, then, those of the
+  /// shortest steps first, planned. It may do half as much work for it as the search has done, and 2^25.
+  std::size_t most_scheduled = 32;
   /// What it may compute, in tasks that are simulated or bounded: the most likely layouts come
   /// first. 2^30 take about two seconds; `until_proven` takes what a proof takes.
   std::uint64_t most_work = std::uint64_t{1} << 30;
@@ -79,14 +81,16 @@ namespace detail {
 /// Shapes      batches[n x global_batch x modules], as simulate_layout takes them; n >= 1.
 /// Ensures     (1) where is_proven: the `best` of all layouts, each with its best number of
 ///                 microbatches and virtual stages, by the steps of simulate_layout; where not, no
-///                 layout has a step below lower_bound. With options.step, steps are what it
+///                 layout has a step below lower_bound. With options.schedules, each with its best
+///                 schedule too. With options.step, steps are what it
 ///                 says, lower_bound holds for all dealings and orders, and only a step that is as
 ///                 short is proven
 ///             (2) ordered by simulated step, then by price, then by the numbers of the modules,
-///                 then of microbatches, then of virtual stages
+///                 then of microbatches, then of virtual stages, then the schedule
 ///             (3) the same on every machine
 /// Errors      those of check_layout_problem, and of simulate_layout for the batches; out_of_range:
-///             more than most_gpus, best is 0, or virtual stages are not increasing from 2; infeasible: no layout fits.
+///             more than most_gpus, best is 0, virtual stages are not increasing from 2, or there are
+///             both `step` and `schedules`; infeasible: no layout fits.
 ///             Then `position` is the module that was measured at no degree that can be used, or
 ///             that lacks memory in the layout that comes closest, and the sentence says how much.
 ///             Or most_work ended before a layout was simulated; or that of options.step, where it

@@ -3,6 +3,7 @@
 
 #include <ballast/core.hpp>
 #include <ballast/parallelism/deal_samples.hpp>
+#include <ballast/pipeline/plan_schedule.hpp>
 
 namespace ballast::inline v0 {
 
@@ -157,7 +158,7 @@ namespace detail {
   return precedes(a.simulated, b.simulated, a.layout.gpus(), b.layout.gpus(), a.layout.step,
                   b.layout.step, a.layout.modules, b.layout.modules, a.layout.microbatches,
                   b.layout.microbatches, a.layout.virtual_stages, b.layout.virtual_stages,
-                  a.layout.kinds, b.layout.kinds, a.layout.bags, b.layout.bags);
+                  a.layout.kinds, b.layout.kinds, a.layout.schedule, b.layout.schedule);
 }
 
 }  // namespace detail
@@ -183,31 +184,224 @@ namespace detail {
   return {};
 }
 
-/// What each group of a layout's replicas takes for its part of a batch.
-[[nodiscard]] inline std::vector<pipeline_times> times_of_groups(layout_problem const& problem,
-                                                                 model_layout const& layout,
-                                                                 std::span<tokens const> batch,
-                                                                 sample_dealing dealing)
+/// The batches of a layout's steps, as samples are dealt.
+struct dealt_batch {
+  std::span<tokens const> sizes;
+  dealt_samples dealt;
+
+  /// samples_of of layout_pipeline for one group.
+  [[nodiscard]] auto of_group(model_layout const& layout, std::uint32_t group) const
+  {
+    return [this, &layout, group](std::size_t module, std::size_t replica, std::size_t microbatch) {
+      std::size_t const replicas = layout.modules[module].dp / dealt.groups;
+      return dealt.modules[module][(microbatch * dealt.groups + group) * replicas + replica];
+    };
+  }
+};
+
+[[nodiscard]] inline std::vector<dealt_batch> deal_batches(layout_problem const& problem,
+                                                           model_layout const& layout,
+                                                           std::span<tokens const> batches,
+                                                           sample_dealing dealing)
 {
-  layout_pipeline const pipeline(problem, layout);
-  dealt_samples const dealt = deal_samples(problem, layout, batch, dealing);
+  std::size_t const of_batch = std::size_t{problem.global_batch} * problem.modules.size();
+  std::vector<dealt_batch> all;
+  all.reserve(batches.size() / of_batch);
+  for (std::size_t first = 0; first < batches.size(); first += of_batch) {
+    auto const sizes = batches.subspan(first, of_batch);
+    all.push_back({sizes, deal_samples(problem, layout, sizes, dealing)});
+  }
+  return all;
+}
+
+/// The largest microbatch of a replica of each module for which memory has to suffice.
+[[nodiscard]] inline std::vector<tokens> largest_dealt(layout_problem const& problem,
+                                                       std::span<dealt_batch const> batches)
+{
+  std::size_t const modules = problem.modules.size();
+  std::vector<tokens> largest;
+  for (std::size_t module = 0; module < modules; ++module) {
+    std::vector<tokens> sizes;
+    for (dealt_batch const& batch : batches) {
+      auto const& rows = batch.dealt.modules[module];
+      for (std::size_t row = 0; row < rows.size(); ++row) {
+        tokens size = 0;
+        for (sample_id const sample : rows[row]) {
+          size += batch.sizes[to_index(sample) * modules + module];
+        }
+        sizes.push_back(size);
+      }
+    }
+    largest.push_back(memory_quantile_of(problem, sizes));
+  }
+  return largest;
+}
+
+/// What each group of a layout's replicas takes for its part of a batch.
+[[nodiscard]] inline std::vector<pipeline_times> times_of_groups(layout_pipeline const& pipeline,
+                                                                 model_layout const& layout,
+                                                                 dealt_batch const& batch)
+{
   std::vector<pipeline_times> times;
   times.reserve(pipeline.groups());
   for (std::uint32_t group = 0; group < pipeline.groups(); ++group) {
-    times.push_back(pipeline.times_of(batch, [&](std::size_t module, std::size_t replica,
-                                                 std::size_t microbatch) {
-      std::size_t const replicas = layout.modules[module].dp / pipeline.groups();
-      return dealt.modules[module][(microbatch * pipeline.groups() + group) * replicas + replica];
-    }));
+    times.push_back(pipeline.times_of(batch.sizes, batch.of_group(layout, group)));
   }
   pipeline.wait_for_gathers(times);
   return times;
 }
 
+[[nodiscard]] inline std::vector<microbatch_id> given_microbatches(std::size_t count)
+{
+  std::vector<microbatch_id> order(count);
+  for (std::size_t each = 0; each < count; ++each) { order[each] = to_id<microbatch_id>(each); }
+  return order;
+}
+
+/// What a layout's steps take whose schedule splits backwards, in the mean, what its fullest GPU
+/// holds, and how many tasks were simulated for it.
+struct split_steps {
+  time_units step = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t tasks = 0;
+};
+
+/// Simulates such steps. A rule has its tasks at once; where schedules are planned, only those of
+/// groups that end last under 1F1B are, until another ends later.
+class split_simulation {
+ public:
+  /// Expects     price_layout accepts the layout, and its schedule splits backwards.
+  split_simulation(layout_problem const& problem, model_layout const& layout)
+      : problem_(problem),
+        layout_(layout),
+        pipeline_(problem, layout),
+        order_(given_microbatches(layout.microbatches))
+  {}
+
+  /// Errors      infeasible: the stages are none of the schedule's, or a rank keeps more than it
+  ///             may; out_of_range: those of check_times.
+  [[nodiscard]] result<split_steps> operator()(std::span<tokens const> sizes,
+                                               sample_dealing dealing)
+  {
+    auto const compiled = schedule();
+    if (!compiled) { return tl::unexpected(compiled.error()); }
+    auto const batches = deal_batches(problem_, layout_, sizes, dealing);
+    largest_ = largest_dealt(problem_, span_of(batches));
+    uint128 total = 0;
+    for (dealt_batch const& batch : batches) {
+      auto const step = step_of(batch, *compiled);
+      if (!step) { return tl::unexpected(step.error()); }
+      total += static_cast<uint128>(*step);
+    }
+    all_.step = static_cast<time_units>(divided_up(total, batches.size()));
+    return all_;
+  }
+
+ private:
+  /// What a group takes and its fullest GPU holds.
+  struct ending {
+    time_units end = no_cost;
+    std::uint64_t bytes = 0;
+    std::uint32_t group = 0;
+  };
+
+  [[nodiscard]] bool is_planned() const noexcept
+  {
+    return layout_.schedule == layout_schedule::planned;
+  }
+
+  [[nodiscard]] result<compiled_schedule> schedule() const
+  {
+    switch (layout_.schedule) {
+      case layout_schedule::zero_bubble: return pipeline_.schedule(zero_bubble{});
+      case layout_schedule::twice_zero_bubble: return pipeline_.schedule(zero_bubble{true});
+      case layout_schedule::zero_bubble_v:
+        if (layout_.virtual_stages != 1 || layout_.modules.size() != 1 ||
+            !has_virtual_stages(problem_.modules[0], layout_.modules[0], 2)) {
+          return fail(error_code::infeasible, 0, "module ", problem_.modules[0].name,
+                      " cannot have two parts of each stage in a V; give a single module several ",
+                      "stages of equally many layers, an even number, and no virtual ones");
+        }
+        return pipeline_.schedule(zero_bubble_v{});
+      case layout_schedule::whole_backwards:
+      case layout_schedule::planned: break;
+    }
+    return pipeline_.schedule();
+  }
+
+  [[nodiscard]] result<time_units> step_of(dealt_batch const& batch,
+                                           compiled_schedule const& schedule)
+  {
+    auto const times = times_of_groups(pipeline_, layout_, batch);
+    std::vector<pipeline_memory> memory;
+    std::vector<ending> endings;
+    for (std::uint32_t group = 0; group < times.size(); ++group) {
+      if (auto checked = check_times(times[group], schedule); !checked) {
+        return tl::unexpected(checked.error());
+      }
+      memory.push_back(
+          pipeline_.memory_of(batch.sizes, batch.of_group(layout_, group), span_of(largest_)));
+      auto const fits = check_memory(schedule, span_of(order_), memory.back());
+      if (!fits && !is_planned()) { return tl::unexpected(fits.error()); }
+      endings.push_back({no_cost, 0, group});
+      if (fits) { look_at(endings.back(), schedule, times[group], span_of(order_), memory.back()); }
+    }
+    std::sort(endings.begin(), endings.end(), [](ending const& a, ending const& b) {
+      return precedes(b.end, a.end, a.group, b.group);
+    });
+    time_units longest = is_planned() ? 0 : endings.front().end;
+    for (ending& each : endings) {
+      if (each.end > longest) {
+        auto planned = plan(each, schedule.stages(), times[each.group], memory[each.group]);
+        if (!planned) { return tl::unexpected(planned.error()); }
+        longest = std::max(longest, each.end);
+      }
+      all_.bytes = std::max(all_.bytes, each.bytes);
+    }
+    return longest;
+  }
+
+  /// Takes a schedule for a group where it ends earlier.
+  void look_at(ending& found, compiled_schedule const& schedule, pipeline_times const& times,
+               std::span<microbatch_id const> order, pipeline_memory const& memory)
+  {
+    simulate_into(timeline_, schedule, times, order);
+    all_.tasks += schedule.tasks().size();
+    time_units const end = pipeline_.end_of(schedule, timeline_);
+    if (end >= found.end) { return; }
+    auto const kept = activation_memory(schedule, timeline_, order, span_of(memory.held));
+    found = {end, pipeline_.most_held(span_of(kept)), found.group};
+  }
+
+  [[nodiscard]] result<void> plan(ending& found, stage_graph const& stages,
+                                  pipeline_times const& times, pipeline_memory const& memory)
+  {
+    // Fewer than for a step that runs: a search asks for many.
+    schedule_effort effort{};
+    effort.steps =
+        std::min<std::uint64_t>(1'000'000, 1'500 * stages.stages() * times.microbatches());
+    auto const planned = plan_schedule(stages, times, memory, effort);
+    if (!planned) { return tl::unexpected(planned.error()); }
+    all_.tasks += effort.steps;
+    auto const compiled = compiled_schedule::make(stages, planned->schedule);
+    if (!compiled) { return tl::unexpected(compiled.error()); }
+    look_at(found, *compiled, times, span_of(planned->order), memory);
+    return {};
+  }
+
+  layout_problem const& problem_;
+  model_layout const& layout_;
+  layout_pipeline pipeline_;
+  std::vector<microbatch_id> order_;
+  std::vector<tokens> largest_;  // microbatch of each module
+  pipeline_timeline timeline_;
+  split_steps all_;
+};
+
 }  // namespace detail
 
-/// Simulates the steps of a layout on batches of real samples, with 1F1B or, where stages have
-/// virtual ones, interleaved 1F1B, and returns their mean time.
+/// Simulates the steps of a layout on batches of real samples with its schedule: 1F1B or, where
+/// stages have virtual ones, interleaved 1F1B, or one that splits backwards. Returns their mean time.
 ///
 /// Replicas fall into groups, as many as the greatest common divisor of all dp. A sample may be at
 /// any replica of its group in each module, so all last stages of a module in a group are linked to
@@ -223,8 +417,10 @@ namespace detail {
 ///             (module_role).
 /// Ensures     (1) a step ends when the last group's pipeline does, and all gradients are reduced;
 ///                 the mean is rounded up
+///             (2) planned, it is no longer than with whole backwards
 /// Errors      those of price_layout, and of check_times: a stage or a transfer takes above 2^53
-///             ps; out_of_range: the sizes are no whole number of batches, or one is not from 0 to
+///             ps; infeasible: with the layout's schedule a rank keeps more than its GPU has memory
+///             for, or the stages are none that it is for; out_of_range: the sizes are no whole number of batches, or one is not from 0 to
 ///             longest_sample, at `position`.
 /// Complexity  O(n (sizes + tasks of all pipelines)).
 /// Source      the broker between units of unequal dp: Z. Zhang et al., "DistTrain: Addressing
@@ -253,21 +449,21 @@ namespace detail {
                   "bandwidth, which is in bytes per second");
     }
   }
+  if (layout.schedule != layout_schedule::whole_backwards) {
+    auto const steps = detail::split_simulation(problem, layout)(batches, dealing);
+    if (!steps) { return tl::unexpected(steps.error()); }
+    return steps->step;
+  }
   auto const compiled = pipeline.schedule();
   if (!compiled) { return tl::unexpected(compiled.error()); }
 
-  std::vector<microbatch_id> order(layout.microbatches);
-  for (std::size_t each = 0; each < order.size(); ++each) {
-    order[each] = to_id<microbatch_id>(each);
-  }
+  auto const order = detail::given_microbatches(layout.microbatches);
   pipeline_timeline timeline;
   uint128 total = 0;
-  std::size_t const of_batch = std::size_t{problem.global_batch} * problem.modules.size();
-  std::size_t const count = batches.size() / of_batch;
-  for (std::size_t batch = 0; batch < count; ++batch) {
+  auto const dealt = detail::deal_batches(problem, layout, batches, dealing);
+  for (detail::dealt_batch const& batch : dealt) {
     time_units step = 0;
-    for (pipeline_times const& times : detail::times_of_groups(
-             problem, layout, batches.subspan(batch * of_batch, of_batch), dealing)) {
+    for (pipeline_times const& times : detail::times_of_groups(pipeline, layout, batch)) {
       if (auto checked = check_times(times, *compiled); !checked) {
         return tl::unexpected(checked.error());
       }
@@ -276,7 +472,7 @@ namespace detail {
     }
     total += static_cast<uint128>(step);
   }
-  return static_cast<time_units>(detail::divided_up(total, count));
+  return static_cast<time_units>(detail::divided_up(total, dealt.size()));
 }
 
 /// Simulates layouts and puts the one with the shortest steps first; of equals the one with the
@@ -306,7 +502,9 @@ namespace detail {
 /// Units       bytes.
 /// Ensures     (1) of all microbatches of a replica the largest counts, or the least that the
 ///                 problem's memory_quantile of them is not above
-/// Errors      those of price_layout; out_of_range: the sizes are no whole number of batches, or
+///             (2) with a schedule that splits backwards, what its tasks keep in their order, each
+///                 microbatch by its own size up to that
+/// Errors      those of price_layout, and of simulate_layout for such a schedule; out_of_range: the sizes are no whole number of batches, or
 ///             one is not from 0 to longest_sample, at `position`.
 /// Complexity  O(n modules (samples log samples + microbatches)).
 [[nodiscard]] inline result<std::uint64_t> dealt_memory(layout_problem const& problem,
@@ -320,27 +518,18 @@ namespace detail {
   if (auto checked = detail::check_batches(problem, batches); !checked) {
     return tl::unexpected(checked.error());
   }
-  std::size_t const modules = problem.modules.size();
-  std::size_t const of_batch = std::size_t{problem.global_batch} * modules;
-  std::vector<std::vector<tokens>> sizes(modules);  // of all microbatches of all replicas
-  for (std::size_t first = 0; first < batches.size(); first += of_batch) {
-    auto const batch = batches.subspan(first, of_batch);
-    dealt_samples const dealt = deal_samples(problem, layout, batch, dealing);
-    for (std::size_t module = 0; module < modules; ++module) {
-      for (std::size_t row = 0; row < dealt.modules[module].size(); ++row) {
-        tokens size = 0;
-        for (sample_id const sample : dealt.modules[module][row]) {
-          size += batch[to_index(sample) * modules + module];
-        }
-        sizes[module].push_back(size);
-      }
-    }
+  if (layout.schedule != layout_schedule::whole_backwards) {
+    auto const steps = detail::split_simulation(problem, layout)(batches, dealing);
+    if (!steps) { return tl::unexpected(steps.error()); }
+    return steps->bytes;
   }
+  auto const dealt = detail::deal_batches(problem, layout, batches, dealing);
+  auto const largest = detail::largest_dealt(problem, detail::span_of(dealt));
   detail::assigned_job const job(problem, layout);
   detail::price_list list(problem);
   return detail::layout_prices(job, list).bytes_of(
       detail::chosen_of(job, layout), layout.microbatches, layout.virtual_stages,
-      [&](std::size_t module) { return detail::memory_quantile_of(problem, sizes[module]); });
+      [&](std::size_t module) { return largest[module]; });
 }
 
 }  // namespace ballast::inline v0

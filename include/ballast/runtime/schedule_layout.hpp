@@ -7,8 +7,19 @@
 
 namespace ballast::inline v0 {
 
+namespace detail {
+
+[[nodiscard]] inline model_layout with_whole_backwards(model_layout layout)
+{
+  layout.schedule = layout_schedule::whole_backwards;
+  return layout;
+}
+
+}  // namespace detail
+
 /// A scheduler of the steps of a layout: what search_layouts found, with 1F1B, interleaved where it
-/// has virtual stages, or another schedule, which keeps no more microbatches than that. No microbatch
+/// has virtual stages, or another schedule, which keeps no more microbatches than that. Backwards are
+/// whole, whatever the layout's schedule. No microbatch
 /// holds more tokens of the last module than its GPUs have memory for. `simulated_tasks` is what
 /// scheduler_setup has; none: its default.
 ///
@@ -37,7 +48,7 @@ template <std::size_t D, order_policy Order = local_search<>,
   for (gpu_kind& each : computed.kinds) {
     each.bytes_per_second = 0;  // the scheduler knows stages that compute
   }
-  layout_pipeline const pipeline(computed, layout);
+  layout_pipeline const pipeline(computed, detail::with_whole_backwards(layout));
   std::vector<scheduler_setup::module_spread> modules;
   modules.reserve(D);
   for (std::size_t module = 0; module < D; ++module) {
@@ -74,7 +85,7 @@ template <std::size_t D, schedule_policy Schedule = interleaved_one_forward_one_
                                                    std::span<tokens const> sizes,
                                                    Schedule const& policy = {})
 {
-  layout_pipeline const pipeline(problem, layout);
+  layout_pipeline const pipeline(problem, detail::with_whole_backwards(layout));
   auto const schedule = pipeline.schedule(policy);
   if (!schedule) { return tl::unexpected(schedule.error()); }
   std::vector<microbatch_id> order(layout.microbatches);

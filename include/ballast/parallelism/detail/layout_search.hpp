@@ -10,6 +10,105 @@
 
 namespace ballast::inline v0::detail {
 
+/// Keeps the shortest of simulated layouts, each layout with its best numbers. Returns whether it is
+/// among them.
+inline bool keep_shortest(std::vector<simulated_layout>& best, simulated_layout const& candidate,
+                          std::ptrdiff_t most_numbers, std::size_t most)
+{
+  auto const is_same = [&candidate](simulated_layout const& each) {
+    return each.layout.modules == candidate.layout.modules &&
+           each.layout.kinds == candidate.layout.kinds;
+  };
+  if (std::count_if(best.begin(), best.end(), is_same) >= most_numbers) {
+    auto const worst = std::find_if(best.rbegin(), best.rend(), is_same);
+    if (!simulates_before(candidate, *worst)) { return false; }
+    best.erase(std::prev(worst.base()));
+  }
+  insert_ordered(best, candidate, simulates_before);
+  if (best.size() <= most) { return true; }
+  bool const is_kept = best.back() != candidate;
+  best.pop_back();
+  return is_kept;
+}
+
+/// Pairs of a layout and its numbers that are likely to be short with split backwards.
+class schedule_candidates {
+ public:
+  struct candidate {
+    simulated_layout pair;  // its step: that with the best schedule so far
+    time_units likely = 0;
+    time_units least = 0;  // no schedule takes less
+  };
+
+  explicit schedule_candidates(std::size_t most) : most_(most) {}
+
+  /// Calls describe() for the pair where it is among the most likely ones.
+  template <class Describe>
+  void offer(time_units likely, time_units least, Describe const& describe)
+  {
+    if (all_.size() == most_ && (most_ == 0 || likely >= all_.back().likely)) {
+      least_left_out = std::min(least_left_out, least);
+      return;
+    }
+    if (all_.size() == most_) {
+      least_left_out = std::min(least_left_out, all_.back().least);
+      all_.pop_back();
+    }
+    insert_ordered(all_, candidate{{describe(), no_cost}, likely, least},
+                   [](candidate const& a, candidate const& b) { return a.likely < b.likely; });
+  }
+
+  /// Simulates them with the schedules, but for those that cannot be shorter than what is kept.
+  void rank(layout_problem const& problem, std::span<tokens const> batches,
+            layout_search_options const& options, std::uint64_t searched, layout_ranking& ranking)
+  {
+    std::uint64_t const allowed = std::max(searched / 2, std::uint64_t{1} << 25);
+    work_budget budget(allowed);
+    for (bool const is_planned : {false, true}) {
+      for (candidate& each : all_) {
+        time_units const limit =
+            ranking.layouts.size() < options.best ? no_cost - 1 : ranking.layouts.back().simulated;
+        if (each.least > limit || each.pair.layout.step == no_cost) { continue; }
+        for (layout_schedule const schedule : options.schedules) {
+          bool const plans = schedule == layout_schedule::planned;
+          if (plans != is_planned || schedule == layout_schedule::whole_backwards) { continue; }
+          if (budget.spent()) {
+            least_left_out = std::min(least_left_out, each.least);
+            continue;
+          }
+          simulated_layout tried = each.pair;
+          tried.layout.schedule = schedule;
+          auto const found = split_simulation(problem, tried.layout)(batches, options.dealing);
+          budget.spend(of_task * (found ? found->tasks : 1) + batches.size() * of_size);
+          if (!found) { continue; }
+          ++ranking.simulated;
+          tried.simulated = found->step;
+          tried.layout.memory_bytes = std::max(tried.layout.memory_bytes, found->bytes);
+          each.pair.simulated = std::min(each.pair.simulated, tried.simulated);
+          bool const is_kept = keep_shortest(ranking.layouts, tried, 1, options.best);
+          if (is_kept && options.progress && ranking.layouts.front() == tried) {
+            options.progress(ranking);
+          }
+        }
+      }
+      std::sort(all_.begin(), all_.end(), [](candidate const& a, candidate const& b) {
+        return simulates_before(a.pair, b.pair);
+      });
+    }
+    time_units const best = ranking.layouts.front().simulated;
+    ranking.lower_bound = std::min({ranking.lower_bound, best, least_left_out});
+    ranking.is_proven = ranking.is_proven && least_left_out > ranking.layouts.back().simulated;
+  }
+
+ private:
+  static constexpr std::uint64_t of_task = 5;   // as much work as so many tasks of the search
+  static constexpr std::uint64_t of_size = 50;  // the same of a sample that is dealt
+
+  std::size_t most_;
+  std::vector<candidate> all_;  // the most likely one first
+  time_units least_left_out = no_cost;
+};
+
 /// Finds the layouts with the shortest simulated steps, each with its best number of microbatches
 /// and of virtual stages.
 ///
@@ -31,7 +130,8 @@ class layout_search {
  public:
   /// Expects     all outlive it.
   layout_search(assigned_job const& problem, std::span<tokens const> batches, layout_prices& prices,
-                layout_search_options const& options, work_budget& budget, layout_ranking& ranking)
+                layout_search_options const& options, work_budget& budget, layout_ranking& ranking,
+                schedule_candidates& split)
       : problem_(problem),
         profiles_(problem_.modules),
         times_(problem, batches, options.dealing),
@@ -43,6 +143,7 @@ class layout_search {
         budget_(budget),
         layouts_(problem, prices, all_.least_step()),
         ranking_(ranking),
+        split_(split),
         best_(ranking.layouts),
         least_of_others_(ranking.lower_bound)
   {}
@@ -246,6 +347,7 @@ class layout_search {
       steps_[batch] = time;
       longest_[batch] = module;
     }
+    if (!options_.schedules.empty()) { offer_split(count, virtual_stages); }
     if (is_beaten(steps_, count, virtual_stages)) { return true; }
     for (std::size_t turn = 0; turn < modules_; ++turn) {
       for (std::size_t batch = 0; batch < batches; ++batch) {
@@ -270,23 +372,33 @@ class layout_search {
   {
     ++ranking_.simulated;
     if (candidate_.layout.step == no_cost) { return; }
-    auto const is_same = [this](simulated_layout const& each) {
-      return each.layout.modules == candidate_.layout.modules &&
-             each.layout.kinds == candidate_.layout.kinds;
-    };
-    std::ptrdiff_t const most = options_.step ? most_numbers : 1;
-    if (std::count_if(best_.begin(), best_.end(), is_same) >= most) {
-      auto const worst = std::find_if(best_.rbegin(), best_.rend(), is_same);
-      if (!simulates_before(candidate_, *worst)) { return; }
-      best_.erase(std::prev(worst.base()));
-    }
     candidate_.layout.memory_bytes = std::max(
         bytes,
         prices_.bytes(chosen_, candidate_.layout.microbatches, candidate_.layout.virtual_stages));
-    insert_ordered(best_, candidate_, simulates_before);
-    if (best_.size() > options_.best) { best_.pop_back(); }
+    if (!keep_shortest(best_, candidate_, options_.step ? most_numbers : 1, options_.best)) {
+      return;
+    }
     set_least_step(ranking_.lower_bound);
     if (best_.front() == candidate_) { tell(true); }
+  }
+
+  /// The chosen layout with so many microbatches, whatever its step with whole backwards.
+  void offer_split(std::uint32_t count, std::uint32_t virtual_stages)
+  {
+    uint128 least = 0;
+    uint128 likely = 0;
+    for (std::size_t batch = 0; batch < times_.batches(); ++batch) {
+      auto const price = bounds_.price_of_split(batch);
+      least += static_cast<uint128>(price.least);
+      likely += static_cast<uint128>(price.likely);
+    }
+    std::size_t const batches = times_.batches();
+    split_.offer(static_cast<time_units>(divided_up(likely, batches)),
+                 static_cast<time_units>(divided_up(least, batches)), [&] {
+                   describe(count, virtual_stages);
+                   candidate_.layout.memory_bytes = prices_.bytes(chosen_, count, virtual_stages);
+                   return candidate_.layout;
+                 });
   }
 
   void raise(std::size_t batch, time_units time) { steps_[batch] = std::max(steps_[batch], time); }
@@ -308,6 +420,7 @@ class layout_search {
   std::vector<std::size_t> longest_;  // of each batch, the module of the fullest replica
   simulated_layout candidate_;
   layout_ranking& ranking_;
+  schedule_candidates& split_;
   std::vector<simulated_layout>& best_;  // those of ranking_
   time_units least_of_others_;           // the lower bound of other assignments
   bool has_overrun_ = false;
@@ -324,6 +437,10 @@ class layout_search {
       return fail(error_code::out_of_range, 0, "layouts on ", counted(kind.gpus, "GPU"),
                   " are too many; ", "search those of at most ", layout_search_options::most_gpus);
     }
+  }
+  if (options.step && !options.schedules.empty()) {
+    return fail(error_code::out_of_range, 0, "schedules are tried on samples as they are dealt, ",
+                "and steps are asked for; leave out one of both");
   }
   if (options.best == 0) {
     return fail(error_code::out_of_range, 0, "the best 0 layouts are none; ask for 1 at least");
@@ -591,6 +708,7 @@ inline result<layout_ranking> find_layouts(layout_problem const& problem,
   ranking.lower_bound = no_cost;
   closest_layout closest(assignments.size());
   time_units any_dealing = no_cost;  // of all layouts
+  schedule_candidates split(options.most_scheduled);
   bool has_overrun = false;
   bool has_fitting = false;
   for (auto const& [bound, kinds] : assignments) {
@@ -599,7 +717,7 @@ inline result<layout_ranking> find_layouts(layout_problem const& problem,
     overrun const lacking = closest.look_at(job, prices.memory);
     if (cancel_scope::is_cancelled()) { return cancelled(); }
     if (lacking.bytes != 0 && lacking.is_certain) { continue; }
-    layout_search search(job, batches, prices, options, budget, ranking);
+    layout_search search(job, batches, prices, options, budget, ranking, split);
     search.run();
     any_dealing = std::min(any_dealing, search.any_dealing());
     if (cancel_scope::is_cancelled()) { return cancelled(); }
@@ -630,19 +748,26 @@ inline result<layout_ranking> find_layouts(layout_problem const& problem,
                 sends ? "bandwidth, in bytes per second, and the " : "", "profile's units");
   }
   ranking.is_out_of_work = budget.spent() && !ranking.is_proven;
-  if (!given.step) { return ranking; }
-  auto ranked = rank_by_step(problem, std::move(ranking.layouts), batches, given);
+  if (given.step) {
+    std::size_t const of_batch = std::size_t{problem.global_batch} * problem.modules.size();
+    auto ranked = rank_by_step(std::move(ranking.layouts), batches, of_batch, given);
+    if (cancel_scope::is_cancelled()) { return cancelled(); }
+    if (!ranked) { return tl::unexpected(ranked.error()); }
+    ranking.layouts = *std::move(ranked);
+    time_units const step = ranking.layouts.front().simulated;
+    ranking.lower_bound = std::min(any_dealing, step);
+    ranking.is_proven = ranking.lower_bound == step;
+  } else if (!given.schedules.empty()) {
+    split.rank(problem, batches, given, given.most_work - budget.left(), ranking);
+  } else {
+    return ranking;
+  }
   if (cancel_scope::is_cancelled()) { return cancelled(); }
-  if (!ranked) { return tl::unexpected(ranked.error()); }
-  ranking.layouts = *std::move(ranked);
   simulated_layout const& best = ranking.layouts.front();
   assigned_job const job(problem, best.layout);
   dealt_times times(job, batches);
   layout_enumeration const all(job, times, list.memory, given.limits);
-  ranking.any_dealing = best.layout.bags.empty() ? all.bound_of(chosen_of(job, best.layout))
-                                                 : all.least_step();
-  ranking.lower_bound = std::min(any_dealing, best.simulated);
-  ranking.is_proven = ranking.lower_bound == best.simulated;
+  ranking.any_dealing = all.bound_of(chosen_of(job, best.layout));
   return ranking;
 }
 

@@ -462,6 +462,34 @@ class step_bounds {
     return longest;
   }
 
+  /// Where backwards are split, in any order: no step is shorter than the work of a fullest replica
+  /// and its gradients' reduction. And what it takes about: ranks idle for a third of what other
+  /// stages take for a microbatch, since weights passes fill the rest.
+  ///
+  /// Complexity  O(modules).
+  struct split_price {
+    time_units least = 0;
+    time_units likely = 0;
+  };
+  [[nodiscard]] split_price price_of_split(std::size_t batch) const
+  {
+    split_price price;
+    time_units own_idle = 0;
+    for (taken const& own : modules_) {
+      time_units const sum = own.dealt->most[batch].sum;
+      std::uint32_t const costliest = own.shares.costliest();
+      auto const work = static_cast<time_units>(static_cast<uint128>(sum) *
+                                                own.shares.cost_of(costliest) / own.shares.whole());
+      time_units const least = work + own.reducing[costliest];
+      price.likely += sum / microbatches_ / 3;
+      if (least <= price.least) { continue; }
+      price.least = least;
+      own_idle = work / microbatches_ / 3;
+    }
+    price.likely += price.least - own_idle;
+    return price;
+  }
+
   /// The pipeline of a module's fullest replica and, of every other module, of the fullest of its
   /// group, as if no other replica were there.
   ///
