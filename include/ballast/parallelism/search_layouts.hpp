@@ -52,8 +52,8 @@ struct layout_search_options {
   /// without `step`.
   std::vector<layout_schedule> schedules{};
   /// With how many pairs of a layout and its numbers: the most likely ones, first by rules, then, those of the
-  /// shortest steps first, planned. It may do half as much work for it as the search has done, and 2^25.
-  std::size_t most_scheduled = 32;
+  /// shortest steps first, planned. It may do two fifths of the work for it that the search has done, and 2^26.
+  std::size_t most_scheduled = 16;
   /// What it may compute, in tasks that are simulated or bounded: the most likely layouts come
   /// first. 2^30 take about two seconds; `until_proven` takes what a proof takes.
   std::uint64_t most_work = std::uint64_t{1} << 30;

@@ -378,13 +378,13 @@ class split_simulation {
   {
     // Fewer than for a step that runs: a search asks for many.
     schedule_effort effort{};
-    effort.steps =
-        std::min<std::uint64_t>(1'000'000, 1'500 * stages.stages() * times.microbatches());
+    effort.steps = std::min<std::uint64_t>(300'000, 450 * stages.stages() * times.microbatches());
     auto const planned = plan_schedule(stages, times, memory, effort);
     if (!planned) { return tl::unexpected(planned.error()); }
-    all_.tasks += effort.steps;
     auto const compiled = compiled_schedule::make(stages, planned->schedule);
     if (!compiled) { return tl::unexpected(compiled.error()); }
+    // As long as so many tasks of a rule: a plan starts from many orders.
+    all_.tasks += effort.steps / 7 + 30 * compiled->tasks().size();
     look_at(found, *compiled, times, span_of(planned->order), memory);
     return {};
   }

@@ -62,7 +62,8 @@ class schedule_candidates {
   void rank(layout_problem const& problem, std::span<tokens const> batches,
             layout_search_options const& options, std::uint64_t searched, layout_ranking& ranking)
   {
-    std::uint64_t const allowed = std::max(searched / 2, std::uint64_t{1} << 25);
+    std::uint64_t const allowed = std::max(searched / 5 * 2, std::uint64_t{1} << 26);
+    std::uint64_t const enough = allowed / 2;  // for what is planned
     work_budget budget(allowed);
     for (bool const is_planned : {false, true}) {
       for (candidate& each : all_) {
@@ -72,7 +73,7 @@ class schedule_candidates {
         for (layout_schedule const schedule : options.schedules) {
           bool const plans = schedule == layout_schedule::planned;
           if (plans != is_planned || schedule == layout_schedule::whole_backwards) { continue; }
-          if (budget.spent()) {
+          if (budget.spent() || (!is_planned && budget.left() < enough)) {
             least_left_out = std::min(least_left_out, each.least);
             continue;
           }
@@ -101,7 +102,7 @@ class schedule_candidates {
   }
 
  private:
-  static constexpr std::uint64_t of_task = 5;   // as much work as so many tasks of the search
+  static constexpr std::uint64_t of_task = 75;  // as much work as so many tasks of the search
   static constexpr std::uint64_t of_size = 50;  // the same of a sample that is dealt
 
   std::size_t most_;
