@@ -235,7 +235,7 @@ class layout_pipeline {
             packed.add(batch[to_index(sample) * modules() + module]);
           }
           set_times(times, microbatch, module, replica, packed);
-          send(row, module, module, packed.size());
+          send(row, module, module, replica, packed.size());
           for (std::size_t feeder = 0; feeder < module; ++feeder) {
             if (problem_.fed_by(feeder) != module) { continue; }
             tokens received = 0;

@@ -72,6 +72,9 @@ struct model_layout {
   std::uint64_t memory_bytes = 0;
   std::uint32_t virtual_stages = 1;  ///< of a stage of the last module
   std::vector<std::size_t> kinds{};  ///< of GPUs, of each module; none where there is but one kind
+  /// Of each module the tp of every replica, largest first, where they differ, as bags do: tp of
+  /// `modules` is then the least of them. None where no module has such replicas.
+  std::vector<std::vector<std::uint32_t>> bags{};
   layout_schedule schedule = layout_schedule::whole_backwards;
 
   [[nodiscard]] bool has_bags(std::size_t module) const noexcept

@@ -48,6 +48,10 @@ struct layout_search_options {
   /// How many pairs of a layout and its numbers it is asked about for the first batch: those of the
   /// shortest steps as dealt, up to four of a layout. For each further batch the better half is left.
   std::size_t most_steps = 8;
+  /// Whether replicas of a module may have unequal tp where `step` is given: `most_steps` more layouts
+  /// are then asked about, in which a replica of a short layout is split, joined to another, added or
+  /// left out, or gives GPUs to another module.
+  bool has_unequal_replicas = false;
   /// Schedules with split backwards that are tried beside whole ones, where samples are as dealt:
   /// without `step`.
   std::vector<layout_schedule> schedules{};

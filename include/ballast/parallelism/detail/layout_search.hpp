@@ -750,8 +750,7 @@ inline result<layout_ranking> find_layouts(layout_problem const& problem,
   }
   ranking.is_out_of_work = budget.spent() && !ranking.is_proven;
   if (given.step) {
-    std::size_t const of_batch = std::size_t{problem.global_batch} * problem.modules.size();
-    auto ranked = rank_by_step(std::move(ranking.layouts), batches, of_batch, given);
+    auto ranked = rank_by_step(problem, std::move(ranking.layouts), batches, given);
     if (cancel_scope::is_cancelled()) { return cancelled(); }
     if (!ranked) { return tl::unexpected(ranked.error()); }
     ranking.layouts = *std::move(ranked);
@@ -768,7 +767,8 @@ inline result<layout_ranking> find_layouts(layout_problem const& problem,
   assigned_job const job(problem, best.layout);
   dealt_times times(job, batches);
   layout_enumeration const all(job, times, list.memory, given.limits);
-  ranking.any_dealing = all.bound_of(chosen_of(job, best.layout));
+  ranking.any_dealing = best.layout.bags.empty() ? all.bound_of(chosen_of(job, best.layout))
+                                                 : all.least_step();
   return ranking;
 }
 
