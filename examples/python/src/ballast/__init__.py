@@ -25,6 +25,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Iterable, Mapping, Optional, Sequence, Union
 
+    from ._others import (Cut, Experts, RowSplit, Sharding, Slots, cut_chain, pad_grid, pad_to_cap,
+                          place_experts, plan_slots, shard, share_experts, split_rows)
     from ._plans import Array
     from .sampler import BalancedBatchSampler, Cell
 
@@ -33,10 +35,14 @@ if TYPE_CHECKING:
     CostLike = Union[str, Cost, Sequence[int], Array, Callable[[Array], Any]]
 
 __all__ = [
-    "BalancedBatchSampler", "Cell", "Cost", "Grid", "Order", "Packing", "Plan",
-    "fit_cost", "fit_step_cost", "grid", "loss_weights", "order", "pack", "plan", "search",
+    "BalancedBatchSampler", "Cell", "Cost", "Cut", "Experts", "Grid", "Order", "Packing", "Plan",
+    "RowSplit", "Sharding", "Slots", "cut_chain", "fit_cost", "fit_step_cost", "grid",
+    "loss_weights", "order", "pack", "pad_grid", "pad_to_cap", "place_experts", "plan", "plan_slots",
+    "search", "shard", "share_experts", "split_rows",
 ]
 
+_OTHERS = ("Cut", "Experts", "RowSplit", "Sharding", "Slots", "cut_chain", "pad_grid", "pad_to_cap",
+           "place_experts", "plan_slots", "shard", "share_experts", "split_rows")
 _integers = _arrays.integers
 _MOST_GPUS = 2**24
 
@@ -46,6 +52,9 @@ def __getattr__(name: str) -> Any:  # the sampler is loaded where it is used
         from . import sampler
         globals().update(BalancedBatchSampler=sampler.BalancedBatchSampler, Cell=sampler.Cell)
         return globals()[name]
+    if name in _OTHERS:
+        from . import _others
+        return getattr(_others, name)
     raise AttributeError(f"module 'ballast' has no attribute {name!r}")
 
 
@@ -400,18 +409,22 @@ def grid(lengths: Any, ranks: Union[int, str], *, cost: CostLike = "tokens",
     with _library.planner() as own:
         own.prepare("ballast_set_up_grid", job.key, job.options)
         seconds = own.call("ballast_partition_grid", _library.byref(asked), _library.byref(found))
-        cells = found.microbatches * found.ranks
-        content = {"owner": _copied(found.owner, found.samples, 4),
-                   "offsets": _copied(found.first, cells + 1, 8),
-                   "samples": _copied(found.sample, found.samples, 4),
-                   "costs": _copied(found.costs, found.samples, 8),
-                   "loads": _copied(found.loads, cells, 8),
-                   "weights": _copied(found.filled, cells, 8),
-                   "kinds": _copied(found.kinds, found.microbatches, 8),
-                   "above_cap": _copied(found.above_cap, found.cells_above_cap, 4)}
-        why_so_many = _library.why_microbatches(own)
+        return _read_grid(found, seconds, _library.why_microbatches(own))
+
+
+def _read_grid(found: Any, seconds: float, why: str) -> Grid:
+    cells = found.microbatches * found.ranks
+    content = {"owner": _copied(found.owner, found.samples, 4),
+               "offsets": _copied(found.first, cells + 1, 8),
+               "samples": _copied(found.sample, found.samples, 4),
+               "costs": _copied(found.costs, found.samples, 8),
+               "loads": _copied(found.loads, cells, 8),
+               "weights": _copied(found.filled, cells, 8),
+               "longest": _copied(found.longest, 2 * cells, 8),
+               "kinds": _copied(found.kinds, found.microbatches, 8),
+               "above_cap": _copied(found.above_cap, found.cells_above_cap, 4)}
     return Grid(content, ranks=found.ranks, microbatches=found.microbatches,
-                fewest_microbatches=found.fewest_microbatches, why=why_so_many,
+                fewest_microbatches=found.fewest_microbatches, why=why,
                 used_microbatches=found.used_microbatches, empty_cells=found.empty_cells,
                 makespan=found.makespan, lower_bound=found.lower_bound, gap=found.gap,
                 proven_optimal=bool(found.is_proven), moved=found.moved, digest=found.digest,
@@ -424,7 +437,7 @@ def pack(lengths: Any, most_per_gpu: Optional[int] = None, *,
          weights: Any = None, cap_is_soft: bool = False, together: Any = None, apart: Any = None,
          most_samples: Optional[int] = None, equal_counts: Union[bool, int] = False,
          fill: bool = False, then: Any = None, least_bins: int = 0, multiple_of: int = 1,
-         padded: bool = False) -> Packing:
+         padded: bool = False, least_load: int = 0, most_bins: Optional[int] = None) -> Packing:
     """As few bins as are found, each within all limits, which are those of `plan`.
 
     lengths         [n] tokens of each sample
@@ -436,6 +449,9 @@ def pack(lengths: Any, most_per_gpu: Optional[int] = None, *,
     least_bins, multiple_of
                     how many bins to make; then the largest is made small
     padded          whether a bin takes count x longest of the cap, not the sum
+    least_load, most_bins
+                    a stream: samples of bins that hold less, and of all but so many of the fullest,
+                    are packing.left; put them first in the next call, so that none waits for ever
     """
     read = _arrays.lengths_of(lengths)
     step = _Step("ballast_pack_step", read)
@@ -447,16 +463,22 @@ def pack(lengths: Any, most_per_gpu: Optional[int] = None, *,
     step.set(is_level=_then(step, then, ("level",)) == "level",
              least_bins=whole(least_bins, "least_bins"),
              multiple_of=whole(multiple_of, "multiple_of", 1),
-             is_padded=_arrays.flag(padded, "padded"))
+             is_padded=_arrays.flag(padded, "padded"), least_load=whole(least_load, "least_load"),
+             most_bins=0 if most_bins is None else whole(most_bins, "most_bins", 1))
     asked, found = step.made(), _library.struct("ballast_packing")
     with _library.planner() as own:
         seconds = own.call("ballast_pack", _library.byref(asked), _library.byref(found))
-        content = {"owner": _copied(found.owner, found.samples, 4),
-                   "offsets": _copied(found.first, found.bins + 1, 8),
-                   "samples": _copied(found.sample, found.samples, 4),
-                   "loads": _copied(found.loads, found.bins, 8),
-                   "empty": _copied(found.empty, found.empty_bins, 4),
-                   "above_cap": _copied(found.above_cap, found.bins_above_cap, 4)}
+        return _read_packing(found, seconds)
+
+
+def _read_packing(found: Any, seconds: float) -> Packing:
+    content = {"owner": _copied(found.owner, found.samples, 4),
+               "offsets": _copied(found.first, found.bins + 1, 8),
+               "samples": _copied(found.sample, found.samples - found.samples_left, 4),
+               "loads": _copied(found.loads, found.bins, 8),
+               "left": _copied(found.left, found.samples_left, 4),
+               "empty": _copied(found.empty, found.empty_bins, 4),
+               "above_cap": _copied(found.above_cap, found.bins_above_cap, 4)}
     largest = max(memoryview(content["loads"]).cast("q"), default=0)
     return Packing(content, fewest_bins=found.fewest_bins, largest=largest,
                    largest_bound=found.largest_bound, capacity=found.capacity,
@@ -485,7 +507,7 @@ def _bytes_of(values: Any, name: str) -> Any:
 def order(forward: Any, backward: Any = None, *, schedule: str = "1f1b", policy: str = "search",
           transfer: int = 0, weights: Any = None, ranks: Optional[int] = None, split: Any = None,
           held: Any = None, held_for_weights: Any = None, most_held: Any = None,
-          text: Optional[str] = None) -> Order:
+          in_v: bool = False, text: Optional[str] = None) -> Order:
     """In which order a pipeline computes its microbatches, and with "planned" also its tasks.
 
     forward, backward  [microbatches x stages] whole units of time; backward None: twice forward
@@ -494,6 +516,8 @@ def order(forward: Any, backward: Any = None, *, schedule: str = "1f1b", policy:
     schedule           "1f1b", "gpipe", "interleaved:v=2", or "planned"; or `text`, that of a file of
                        tasks or of cells
     ranks              stage s is on rank s % ranks; None: one for each stage, or for v of them
+    in_v               stages go up the ranks and down again; schedules may then be "zero_bubble_v" or
+                       "dual_pipe_v", and without it "zero_bubble"
     policy             "given", "ascending", "interval", "insertion", "search" or "exact:nodes=1000"
     transfer           from one stage to the next, in the same units
     held, held_for_weights  [microbatches x stages] bytes until the last pass, and how many of them
@@ -524,6 +548,7 @@ def order(forward: Any, backward: Any = None, *, schedule: str = "1f1b", policy:
         halves = bytes(_arrays.flag(each, "split") for each in parts)
         job.point("split", halves, halves, _arrays.place(halves))
     job.set(microbatches=shape[0], stages=shape[1], ranks=count, writes_cells=True,
+            in_v=_arrays.flag(in_v, "in_v"),
             schedule=_arrays.text(schedule, "schedule"), policy=_arrays.text(policy, "policy"),
             transfer=whole(transfer, "transfer", 0, 2**53),
             text=None if text is None else _arrays.text(text, "text"))

@@ -170,8 +170,10 @@ class Grid(_Rows, _Certified):
     costs: Array = _shown("q")  # [n]
     loads: Array = _shown("q", "ranks")  # [microbatches x ranks] costs
     weights: Array = _shown("q", "ranks")  # [microbatches x ranks] what the cap counts
+    longest: Array = _shown("q", "_two")  # [cells x 2] source and target, of pad_grid
     kinds: Array = _shown("q")  # [microbatches]
     above_cap: Array = _shown("I")  # cells that hold more than a soft cap
+    _two = 2
     ranks: int
     microbatches: int  # of every rank
     fewest_microbatches: int  # no plan has fewer
@@ -204,6 +206,7 @@ class Grid(_Rows, _Certified):
 class Packing(_Rows):
     """Which bin holds which samples."""
 
+    left: Array = _shown("I")  # samples that a stream leaves for its next call, ascending
     empty: Array = _shown("I")  # bins, where more were asked for than there are samples
     above_cap: Array = _shown("I")
     fewest_bins: int  # no packing has fewer
@@ -256,7 +259,7 @@ def loss_weights(labels: Sequence[Sequence[int]]) -> list[list[float]]:
     labels  [ranks][microbatches] how many tokens of each have a loss
     """
     counts = [[_arrays.whole(each, "labels") for each in rank] for rank in labels]
-    every = sum(map(sum, counts))
+    every = sum(each for rank in counts for each in rank)
     return [[len(counts) * each / every if every else 0.0 for each in rank] for rank in counts]
 
 
