@@ -528,6 +528,8 @@ def order(forward: Any, backward: Any = None, *, schedule: str = "1f1b", policy:
     if len(shape) != 2:
         raise ValueError("forward and backward are two arrays of [microbatches x stages]; give both "
                          "in one shape")
+    if not isinstance(in_v, bool):
+        raise TypeError(f"in_v is {shown(in_v)}; give True or False")
     after = _like(weights, "weights", shape)
     keeps = _bytes_of(_like(held, "held", shape), "held")
     keeps_after = _bytes_of(_like(held_for_weights, "held_for_weights", shape), "held_for_weights")
@@ -541,6 +543,8 @@ def order(forward: Any, backward: Any = None, *, schedule: str = "1f1b", policy:
         count = len(room)
         job.point("most_held", tuple(room.tolist()), room, _arrays.place(room))
     if after is not None or split is not None:
+        if isinstance(split, (str, dict)) or not hasattr([] if split is None else split, "__iter__"):
+            raise TypeError(f"split is {shown(split)}; give True or False for each stage")
         parts = [True] * shape[1] if split is None else list(split)
         if len(parts) != shape[1]:
             raise ValueError(f"split has {len(parts)} entries for {shape[1]} stages; give one for "
@@ -548,7 +552,7 @@ def order(forward: Any, backward: Any = None, *, schedule: str = "1f1b", policy:
         halves = bytes(_arrays.flag(each, "split") for each in parts)
         job.point("split", halves, halves, _arrays.place(halves))
     job.set(microbatches=shape[0], stages=shape[1], ranks=count, writes_cells=True,
-            in_v=_arrays.flag(in_v, "in_v"),
+            in_v=in_v,
             schedule=_arrays.text(schedule, "schedule"), policy=_arrays.text(policy, "policy"),
             transfer=whole(transfer, "transfer", 0, 2**53),
             text=None if text is None else _arrays.text(text, "text"))
@@ -558,9 +562,17 @@ def order(forward: Any, backward: Any = None, *, schedule: str = "1f1b", policy:
         held_for_weights=_arrays.place(keeps_after))
     found = _library.struct("ballast_order")
     with _library.planner() as own:
-        own.prepare("ballast_set_up_order", job.key, job.options)
-        seconds = own.call("ballast_order_microbatches", _library.byref(asked),
-                           _library.byref(found))
+        try:
+            own.prepare("ballast_set_up_order", job.key, job.options)
+        except ValueError as why:
+            of_ranks = f"; most_held has {count} ranks" if most_held is not None else ""
+            raise ValueError(f"{'' if text is None else 'text: '}{why}{of_ranks}") from None
+        try:
+            seconds = own.call("ballast_order_microbatches", _library.byref(asked),
+                               _library.byref(found))
+        except ValueError as why:
+            raise ValueError(f"{why} (most_held)" if count and most_held is not None else str(why)
+                             ) from None
         first_task = _copied(found.first_task, found.ranks + 1, 8)
         tasks = memoryview(first_task).cast("Q")[-1]
         content = {"order": _copied(found.order, found.microbatches, 4), "first_task": first_task,
