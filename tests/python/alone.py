@@ -103,6 +103,34 @@ def sampler():
     assert sorted(trained + rest) == list(range(21))
 
 
+def schedules_and_others():
+    forward = [[9, 5, 5, 5], [1, 5, 5, 5], [7, 5, 5, 5], [2, 5, 5, 5]]
+    order = ballast.order(forward, forward, weights=forward, schedule="planned")
+    assert [line.split(",")[0] for line in order.csv.splitlines()][0].startswith("0F")
+    assert sorted(order.tasks[0]) == sorted((0, passes, at) for passes in "FBW" for at in range(4))
+    assert [sum(stage) for stage in ballast.cut_chain([3, 9, 2, 7], 2).stages] == [1, 5]
+    assert ballast.place_experts([100, 60, 30, 10], [3, 3]).makespan == 100
+    assert sorted(ballast.plan_slots([3000, 20, 500], 4, cost="tokens").owner) is not None
+    split = ballast.split_rows([70, 30], 2, block=1)
+    assert sorted(itertools.chain(*split.rows)) == list(range(100))
+    assert ballast.shard([3000, 20], 4).owner.size == 2
+    assert len(ballast.pad_grid([3, 4, 5], cost={"source": 1}, ranks=2)) == 2
+    assert len(ballast.pad_to_cap([3, 4, 5], weight={"source": 1}, most_weight=10)) == 2
+    assert ballast.pack([5, 6, 7], 10, least_load=8).left.tolist() == [1, 2]
+    assert ballast.loss_weights([[2, 2], [1, 2], [2, 0], [2, 2]])[1] == [4 / 13, 8 / 13]
+
+
+def few_samples_on_many_ranks():
+    cells = [cell for rank in range(64) for cell in ballast.BalancedBatchSampler(
+        [7, 9], 2, rank=rank, ranks=64).cells(0)]
+    assert sorted(at for cell in cells if cell.weight for at in cell.indices) == [0, 1]
+    assert len(cells) == 64 and abs(sum(cell.weight for cell in cells) - 64) < 1e-9
+    kinds = [at % 5 for at in range(16)]
+    cells = [cell for rank in range(4) for cell in ballast.BalancedBatchSampler(
+        [9] * 16, 16, rank=rank, ranks=4, kinds=kinds).cells(0)]
+    assert sorted(at for cell in cells if cell.weight for at in cell.indices) == list(range(16))
+
+
 def forks():
     child = os.fork()
     if child == 0:
@@ -127,7 +155,8 @@ def lists_are_quick():
 if __name__ == "__main__":
     assert importlib.util.find_spec("numpy") is None, "NumPy is there"
     assert ballast.__version__.split("+")[0].count(".") == 2
-    for check in (plans, refusals, sampler, forks, lists_are_quick):
+    for check in (plans, refusals, sampler, schedules_and_others, few_samples_on_many_ranks, forks,
+                  lists_are_quick):
         check()
     own, more = start_of("pass"), start_of("import ballast")
     print(f"Python starts in {own:.0f} ms of CPU time, and with ballast in {more:.0f} ms")
