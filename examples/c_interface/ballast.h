@@ -479,6 +479,38 @@ typedef struct ballast_row_split {
 BALLAST_C_API int ballast_split_rows(ballast_planner* planner, ballast_rows_step const* step,
                                      ballast_row_split* split);
 
+/* Sequences for an attention kernel of varied lengths: queries cu_queries[i] to cu_queries[i + 1] - 1
+ * are the rank's rows from first_query[i] on, and their keys the pack's rows from first_key[i] on. In
+ * a causal call the last query sees up to the last key, the one before it one less, and so on. */
+typedef struct ballast_kernel_call {
+  size_t is_causal; /* 0: each query sees all keys of its sequence */
+  int64_t window;   /* of a causal call, only the last so many keys; 0: all */
+  size_t sequences;
+  int64_t const* cu_queries;  /* [sequences + 1] */
+  int64_t const* cu_keys;     /* [sequences + 1] */
+  int64_t const* first_query; /* [sequences] */
+  int64_t const* first_key;   /* [sequences] */
+} ballast_kernel_call;
+
+typedef struct ballast_row_work_step {
+  size_t struct_size;
+  size_t rank;
+  size_t mask; /* of those of the last ballast_row_split */
+} ballast_row_work_step;
+
+/* What a rank computes with its rows, and the keys that it gets for that. It allocates. */
+typedef struct ballast_row_work {
+  size_t struct_size;
+  size_t calls; /* at most two: with prefixes one that is not causal */
+  ballast_kernel_call const* call;
+  size_t ranks;
+  size_t const* first_moved; /* [ranks + 1] */
+  int64_t const* moved; /* the pack's rows whose keys come from rank 0, then from rank 1, ... */
+} ballast_row_work;
+
+BALLAST_C_API int ballast_work_of_rows(ballast_planner* planner, ballast_row_work_step const* step,
+                                       ballast_row_work* work);
+
 /* ---- Over how many GPUs each sequence is split ----------------------------------------------- */
 
 typedef struct ballast_sharding_options {

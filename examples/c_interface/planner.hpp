@@ -151,6 +151,11 @@ struct rows_job {
   std::vector<std::int64_t> pairs;
   std::vector<std::int64_t> moved;
   std::vector<std::int64_t> bounds;
+  bool is_split = false;
+  std::vector<ballast::row_split::kernel_call> kernels;  ///< of the rank that was asked for last
+  std::vector<ballast_kernel_call> calls;
+  std::vector<std::size_t> first_moved_row;
+  std::vector<std::int64_t> moved_rows;
   ballast::workspace memory;
 };
 

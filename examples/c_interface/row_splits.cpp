@@ -26,6 +26,7 @@ result<std::vector<ballast::row_mask>> masks_of(ballast_rows_step const& step)
 result<ballast_row_split> split_step(ballast_planner& planner, ballast_rows_step const& step)
 {
   rows_job& job = planner.rows;
+  job.is_split = false;
   auto const lengths = array("lengths", step.lengths, step.documents);
   if (!lengths) { return tl::unexpected(lengths.error()); }
   auto const masks = masks_of(step);
@@ -37,6 +38,7 @@ result<ballast_row_split> split_step(ballast_planner& planner, ballast_rows_step
       !done) {
     return tl::unexpected(done.error());
   }
+  job.is_split = true;
   job.pairs.clear();
   job.moved.clear();
   job.bounds.clear();
@@ -60,6 +62,40 @@ result<ballast_row_split> split_step(ballast_planner& planner, ballast_rows_step
   return found;
 }
 
+result<ballast_row_work> work_step(ballast_planner& planner, ballast_row_work_step const& step)
+{
+  rows_job& job = planner.rows;
+  if (!job.is_split) { return not_set_up("ballast_split_rows"); }
+  ballast::row_split const& split = job.split;
+  std::size_t const ranks = split.for_mask.front().pairs.size();
+  if (step.rank >= ranks || step.mask >= split.masks.size()) {
+    return fail(error_code::out_of_range, 0, "there is no rank ", step.rank, " with mask ",
+                step.mask, "; the split has ", ranks, " ranks and ", split.masks.size(), " masks");
+  }
+  auto const rank = ballast::to_id<ballast::rank_id>(step.rank);
+  job.kernels = split.calls(rank, step.mask);
+  job.calls.clear();
+  for (auto const& each : job.kernels) {
+    job.calls.push_back({each.causal ? std::size_t{1} : 0, each.window, each.first_query.size(),
+                         each.cu_queries.data(), each.cu_keys.data(), each.first_query.data(),
+                         each.first_key.data()});
+  }
+  job.first_moved_row.assign(1, 0);
+  job.moved_rows.clear();
+  for (std::size_t from = 0; from < ranks; ++from) {
+    auto const rows = split.moved_rows(ballast::to_id<ballast::rank_id>(from), rank, step.mask);
+    job.moved_rows.insert(job.moved_rows.end(), rows.begin(), rows.end());
+    job.first_moved_row.push_back(job.moved_rows.size());
+  }
+  ballast_row_work found{};
+  found.calls = job.calls.size();
+  found.call = job.calls.data();
+  found.ranks = ranks;
+  found.first_moved = job.first_moved_row.data();
+  found.moved = job.moved_rows.data();
+  return found;
+}
+
 }  // namespace
 }  // namespace c_interface
 
@@ -67,4 +103,10 @@ int ballast_split_rows(ballast_planner* planner, ballast_rows_step const* step,
                        ballast_row_split* split)
 {
   return c_interface::answer(planner, step, split, c_interface::split_step);
+}
+
+int ballast_work_of_rows(ballast_planner* planner, ballast_row_work_step const* step,
+                         ballast_row_work* work)
+{
+  return c_interface::answer(planner, step, work, c_interface::work_step);
 }

@@ -234,6 +234,9 @@ static void print_sizes(void)
   PRINT_SIZE(ballast_row_mask);
   PRINT_SIZE(ballast_rows_step);
   PRINT_SIZE(ballast_row_split);
+  PRINT_SIZE(ballast_kernel_call);
+  PRINT_SIZE(ballast_row_work_step);
+  PRINT_SIZE(ballast_row_work);
   PRINT_SIZE(ballast_sharding_options);
   PRINT_SIZE(ballast_sharding_step);
   PRINT_SIZE(ballast_sharding);
@@ -481,6 +484,30 @@ static void check_row_split(void)
   CHECK(split.pairs[0] == 23 && split.pairs[1] == 23 && split.bounds[0] == 23);
   CHECK(split.pairs[2] == 15 && split.pairs[3] == 15 && split.bounds[2] == 15);
   CHECK(split.moved[0] + split.moved[1] >= split.bounds[1]);
+  for (i = 0; i < 4; ++i) { /* pairs and keys of the calls are those of the plan */
+    ballast_row_work_step asked = {.struct_size = sizeof asked, .rank = i % 2, .mask = i / 2};
+    ballast_row_work work = {.struct_size = sizeof work};
+    int64_t pairs = 0;
+    size_t each;
+    CHECK(ballast_work_of_rows(planner, &asked, &work) == BALLAST_OK && work.calls == 1);
+    CHECK(work.call->is_causal == 1 && work.call->window == (i < 2 ? 0 : 3) && work.ranks == 2);
+    CHECK(work.call->cu_queries[work.call->sequences] == 6);
+    for (each = 0; each < work.call->sequences; ++each) {
+      int64_t const queries = work.call->cu_queries[each + 1] - work.call->cu_queries[each];
+      int64_t const keys = work.call->cu_keys[each + 1] - work.call->cu_keys[each];
+      int64_t query;
+      for (query = 1; query <= queries; ++query) {
+        int64_t const seen = keys - queries + query;
+        pairs += i < 2 || seen < 3 ? seen : 3;
+      }
+    }
+    CHECK(pairs == split.pairs[i] && (int64_t)work.first_moved[2] == split.moved[i]);
+    for (each = 0; each < work.first_moved[2]; ++each) {
+      CHECK(split.owner[work.moved[each]] == 1 - i % 2);
+    }
+    asked.mask = 2;
+    CHECK(ballast_work_of_rows(planner, &asked, &work) == BALLAST_OUT_OF_RANGE);
+  }
   step.ranks = 0;
   CHECK(ballast_split_rows(planner, &step, &split) == BALLAST_OUT_OF_RANGE);
   step.ranks = 2;
