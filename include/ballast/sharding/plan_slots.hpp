@@ -115,6 +115,9 @@ inline void choose_slot_kinds(slot_problem& problem, std::size_t sample)
     known[count] = price(widest);
     kinds[count++] = static_cast<std::uint16_t>(widest);
   }
+  for (std::size_t at = 0; at < count; ++at) {
+    problem.choice_times[sample * most + at] = known[at].time;
+  }
   problem.choice_count[sample] = static_cast<std::uint8_t>(count);
   problem.longest = std::max(problem.longest, least_time);
   problem.areas[sample] = least_area;
@@ -180,6 +183,7 @@ inline void choose_slot_kinds(slot_problem& problem, std::size_t sample)
   problem.lengths = scratch.take<tokens>(count);
   problem.original = scratch.take<std::uint32_t>(count);
   problem.choices = scratch.take<std::uint16_t>(count * slot_problem::most_choices);
+  problem.choice_times = scratch.take<cost_units>(count * slot_problem::most_choices);
   problem.choice_count = scratch.take<std::uint8_t>(count);
   problem.areas = scratch.take<cost_units>(count);
   problem.fastest = scratch.take<cost_units>(count);

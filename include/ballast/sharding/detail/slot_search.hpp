@@ -36,7 +36,8 @@ struct slot_problem {
   std::span<tokens> lengths;          ///< longest first
   std::span<std::uint32_t> original;  ///< their positions in the caller's order
   std::span<slot_kind> kinds;
-  std::span<std::uint16_t> choices;  ///< most_choices of each sample
+  std::span<std::uint16_t> choices;    ///< most_choices of each sample
+  std::span<cost_units> choice_times;  ///< of these
   std::span<std::uint8_t> choice_count;
   std::span<cost_units> areas;
   std::span<cost_units> fastest;
@@ -69,6 +70,10 @@ struct slot_problem {
   {
     return choices.subspan(sample * most_choices, choice_count[sample]);
   }
+  [[nodiscard]] std::span<cost_units const> times_of(std::size_t sample) const
+  {
+    return choice_times.subspan(sample * most_choices, choice_count[sample]);
+  }
 
   /// Whether a group has more ranks than the sample has tokens, and is none of the smallest.
   [[nodiscard]] bool is_too_short(std::size_t sample, std::size_t kind) const
@@ -97,10 +102,10 @@ struct slot_tiling {
       : all(scratch.take<slot_tile>(samples)), of_sample(scratch.take<std::uint32_t>(samples))
   {}
 
-  void put(slot_problem const& problem, std::uint32_t sample, std::uint32_t tile)
+  void put(slot_problem const& problem, std::uint32_t sample, std::uint32_t tile, cost_units time)
   {
     slot_tile& to = all[tile];
-    to.load = saturating_sum(to.load, problem.time(sample, to.kind));
+    to.load = saturating_sum(to.load, time);
     to.held += problem.share(sample, to.kind);
     ++to.samples;
     of_sample[sample] = tile;
@@ -182,12 +187,13 @@ class slot_fill {
   [[nodiscard]] bool place(slot_tiling& tiling, std::uint32_t slot, std::uint32_t sample)
   {
     auto const choices = problem_.choices_of(sample);
-    auto own = std::find_if(choices.begin(), choices.end(), [&](std::uint16_t kind) {
-      return problem_.time(sample, kind) <= room(kind) >> finer_;
-    });
-    if (own == choices.end()) { --own; }
-    if (problem_.time(sample, *own) > room(*own)) { return false; }
-    std::uint32_t const gpus = problem_.gpus(*own);
+    auto const times = problem_.times_of(sample);
+    std::size_t chosen = 0;
+    while (chosen + 1 < choices.size() && times[chosen] > room(choices[chosen]) >> finer_) {
+      ++chosen;
+    }
+    if (times[chosen] > room(choices[chosen])) { return false; }
+    std::uint32_t const gpus = problem_.gpus(choices[chosen]);
     auto const join_any = [&](bool near) {
       auto const open = open_.first(open_count_);
       return std::any_of(open.begin(), open.end(), [&](std::uint16_t kind) {
@@ -196,9 +202,14 @@ class slot_fill {
         return is_near == near && join(tiling, sample, kind);
       });
     };
-    auto const open_this = [&](std::uint16_t kind) { return open(tiling, slot, sample, kind); };
-    return join_any(true) || open_this(*own) || join_any(false) ||
-           std::any_of(own + 1, choices.end(), open_this);
+    auto const open_at = [&](std::size_t at) {
+      return open(tiling, slot, sample, choices[at], times[at]);
+    };
+    if (join_any(true) || open_at(chosen) || join_any(false)) { return true; }
+    for (std::size_t at = chosen + 1; at < choices.size(); ++at) {
+      if (open_at(at)) { return true; }
+    }
+    return false;
   }
 
   /// The first sample of a list, from one on, for which there may be room in a group.
@@ -271,7 +282,7 @@ class slot_fill {
         }
         *link = next_[tile];
         if (head(kind, at) == none) { filled_[kind] &= ~(std::uint64_t{1} << at); }
-        put(tiling, sample, tile);
+        put(tiling, sample, tile, time);
         return true;
       }
     }
@@ -305,7 +316,7 @@ class slot_fill {
   }
 
   [[nodiscard]] bool open(slot_tiling& tiling, std::uint32_t slot, std::uint32_t sample,
-                          std::uint16_t kind)
+                          std::uint16_t kind, cost_units time)
   {
     std::uint32_t const gpus = problem_.gpus(kind);
     auto const first = gpus <= free_ ? find_place(kind) : std::nullopt;
@@ -323,14 +334,14 @@ class slot_fill {
     }
     auto const tile = static_cast<std::uint32_t>(tiling.size++);
     tiling.all[tile] = {slot, *first, kind};
-    put(tiling, sample, tile);
+    put(tiling, sample, tile, time);
     return true;
   }
 
   /// Puts a sample on a group, and notes how much room is left.
-  void put(slot_tiling& tiling, std::uint32_t sample, std::uint32_t tile)
+  void put(slot_tiling& tiling, std::uint32_t sample, std::uint32_t tile, cost_units time)
   {
-    tiling.put(problem_, sample, tile);
+    tiling.put(problem_, sample, tile, time);
     slot_tile const& of = tiling.all[tile];
     if (of.samples >= problem_.rules.most_samples) { return; }
     std::uint32_t const left = levels - 1 - level(of.kind, of.load, of.held);
@@ -426,7 +437,7 @@ class slot_search {
           before.held > problem_.kinds[before.kind].cap - problem_.share(sample, before.kind)) {
         continue;
       }
-      now_.put(problem_, sample, tile);
+      now_.put(problem_, sample, tile, problem_.time(sample, before.kind));
       try_all(sample + 1, used, most_slots, budget);
       now_.all[tile] = before;
     }
@@ -438,7 +449,8 @@ class slot_search {
         auto const first = static_cast<std::uint32_t>(problem_.ranks) - free_[slot];
         free_[slot] -= gpus;
         now_.all[now_.size++] = {slot, first, kind};
-        now_.put(problem_, sample, static_cast<std::uint32_t>(now_.size - 1));
+        now_.put(problem_, sample, static_cast<std::uint32_t>(now_.size - 1),
+                 problem_.time(sample, kind));
         try_all(sample + 1, std::max(used, slot + 1), most_slots, budget);
         --now_.size;
         free_[slot] += gpus;
