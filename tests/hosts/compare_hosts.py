@@ -19,6 +19,8 @@ import stand_ins  # before the adapters, which import from their hosts
 
 import automodel_sampler
 import ballast
+import document_rows
+import megatron_layout
 import megatron_packing
 import nanovlm_packing
 import slime_schedule
@@ -153,6 +155,47 @@ def longest_to_emptiest(buffer: Sequence[Any], cap: int, most: int) -> Sets:
     return [own for own in bins if own]
 
 
+def heads_and_tails(rows: int, ranks: int) -> Sets:
+    """PyTorch: rank r has parts r and 2 * ranks - 1 - r of the pack."""
+    part = rows // (2 * ranks)
+    return [[*range(rank * part, (rank + 1) * part),
+             *range((2 * ranks - 1 - rank) * part, (2 * ranks - rank) * part)]
+            for rank in range(ranks)]
+
+
+def longest_first(keys: Sequence[int], ranks: int, block: int) -> Sets:
+    """PyTorch's "ptrr": blocks by work, dealt forth and back."""
+    blocks = [range(first, first + block) for first in range(0, len(keys), block)]
+    blocks.sort(key=lambda own: -sum(keys[row] for row in own))
+    dealt: Sets = [[] for _ in range(ranks)]
+    for at, own in enumerate(blocks):
+        turn, place = divmod(at, ranks)
+        dealt[place if turn % 2 == 0 else ranks - 1 - place] += own
+    return dealt
+
+
+def keys_moved(ranks: Sets, keys: Sequence[int]) -> int:
+    """Keys that ranks need, up to their last query of each document, and do not have."""
+    needed = 0
+    for own in ranks:
+        last = {row - keys[row]: keys[row] for row in sorted(own)}  # by where documents begin
+        needed += sum(last.values()) - len(own)
+    return needed
+
+
+def packs_of(lengths: Sequence[int], rows: int) -> Sets:
+    """Documents in their order, cut where a pack is full."""
+    packs: Sets = [[]]
+    for length in lengths:
+        while length:
+            taken = min(length, rows - sum(packs[-1]))
+            packs[-1].append(taken)
+            length -= taken
+            if sum(packs[-1]) == rows:
+                packs.append([])
+    return packs[:-1]
+
+
 def sums(values: Sequence[int], sets: Sets) -> list[int]:
     return [sum(values[at] for at in members) for members in sets]
 
@@ -250,6 +293,45 @@ def main(folder: str) -> None:
             rows = [[own[first:first + 4] for first in range(0, len(own), 4)] for own in orders]
             told.append(slots_of(rows, lengths) * RANKS / sum(lengths))
         print(f"{name:<26}Automodel {told[0]:.4f}, here {told[1]:.4f}")
+
+    print("\nPyTorch, 4 packs of 16,384 rows on 8 ranks, blocks of 128: the busiest rank's pairs of "
+          "a query and a key above the mean, mean; keys that a rank gets from others")
+    for name, columns, _ in TRACES:
+        lengths = [sum(int(row[column]) for column in columns) for row in read(folder, name)]
+        packs = packs_of(lengths[:1000], 16384)[:4]
+        told = []
+        for rule in ("heads and tails", "ptrr", "here"):
+            level, moved = 0.0, 0
+            for pack in packs:
+                keys = [at + 1 for length in pack for at in range(length)]
+                if rule == "here":
+                    flat = document_rows.DocumentRows([pack], RANKS)._generate_indices()[0]
+                    dealt = [flat[first:first + 2048] for first in range(0, 16384, 2048)]
+                else:
+                    dealt = (heads_and_tails(16384, RANKS) if rule == "heads and tails"
+                             else longest_first(keys, RANKS, 128))
+                level += above_mean(sums(keys, dealt)) / len(packs)
+                moved += keys_moved(dealt, keys)
+            told.append(f"{rule} {level:.2f} %, {moved // len(packs) // RANKS}")
+        print(f"{name:<26}{'; '.join(told)}")
+
+    print("\nPipelines: a vision tower and an LLM on 4 ranks, 16 microbatches")
+    layers = [310] * 24 + [1000] * 80
+    layout = megatron_layout.pipeline_layout(layers, 4, embedding=90, loss=2600)
+    counts, loads = [text.count("t") for text in layout.split("|")], []
+    for cut in ([26] * 4, counts):
+        first = [sum(cut[:stage]) for stage in range(5)]
+        loads.append([sum(layers[begin:end]) + (90 if begin == 0 else 0)
+                      + (2600 if end == 104 else 0) for begin, end in zip(first, first[1:])])
+    times = []
+    for own in loads:
+        rows = [own] * 16
+        both = [[2 * each for each in own]] * 16
+        times.append(ballast.order(rows, both, schedule="1f1b", policy="given").makespan)
+        times.append(ballast.order(rows, rows, weights=rows, schedule="planned",
+                                   policy="given").makespan)
+    print(f"equal counts {loads[0]}, cut {counts} {loads[1]}; steps: 1F1B {times[0]:.0f}, "
+          f"planned {times[1]:.0f}; cut, 1F1B {times[2]:.0f}, planned {times[3]:.0f}")
 
     print("\nnanoVLM, at most 4,096 tokens and 18 images: knapsacks of 16 buffers; at least")
     rows = [{"input_ids": range(min(4096, int(row["text_tokens"]) + 64 * int(row["num_images"]))),

@@ -68,6 +68,41 @@ class OtherRanks:
         value.number = max(value.number, self.most)
 
 
+class BalancedCPScheduler:
+    """The attributes that Megatron-LM's scheduler of dynamic context parallelism has."""
+
+    def __init__(self, max_seq_len_per_rank: int, ranks: int) -> None:
+        self.max_seq_len_per_rank, self.total_hdp_gpus = max_seq_len_per_rank, ranks
+
+    def get_groups_and_subsamples(self, samples: Any, config: Any) -> str:
+        return "Megatron-LM's own"
+
+
+class Positions(list):
+    """A tensor of the positions of tokens, as far as documents are found in it."""
+
+    device = "cpu"
+
+    def flatten(self) -> "Positions":
+        return self
+
+    def __eq__(self, other: Any) -> Any:
+        return Positions(own == other for own in self)
+
+    def nonzero(self) -> "Positions":
+        return Positions(at for at, own in enumerate(self) if own)
+
+    def numel(self) -> int:
+        return len(self)
+
+    def tolist(self) -> list[int]:
+        return list(self)
+
+
+def tensor(content: Any, device: Any = None, dtype: Any = None) -> Any:
+    return Number(content, device) if isinstance(content[0], int) else content
+
+
 class Number:
     def __init__(self, numbers: list[int], device: str) -> None:
         self.number, = numbers
@@ -113,10 +148,12 @@ module("slime.utils.dp_schedule", build_dp_schedule=slimes_own)
 module("slime.utils.flops_utils", calculate_fwd_flops=quadratic)
 module("verl.utils.tensordict_utils", index_select_tensor_dict=select)
 module("verl.utils.device", get_device_name=lambda: "cpu")
-module("torch", tensor=Number, distributed=DISTRIBUTED)
+module("torch.distributed.tensor.experimental._context_parallel._load_balancer",
+       _LoadBalancer=object)
+module("torch", tensor=tensor, int="int", distributed=DISTRIBUTED)
 module("torch.utils.data", DataLoader=lambda data, **named: SimpleNamespace(data=data, **named))
 module("nemo_automodel.components.datasets.llm.length_grouped_sampler",
        LengthGroupedSampler=LengthGroupedSampler)
 module("megatron.core.datasets.data_schedule", DpBalancedScheduler=DpBalancedScheduler,
-       PackingSchedulerEnum=SimpleNamespace(DP_BALANCED="dp_balanced"), scheduler_map={})
+       BalancedCPScheduler=BalancedCPScheduler, PackingSchedulerEnum=SimpleNamespace(DP_BALANCED="dp_balanced"), scheduler_map={})
 module("megatron.energon", PackedSamplesOutput=PackedSamplesOutput)

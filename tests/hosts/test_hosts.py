@@ -6,6 +6,8 @@ from __future__ import annotations
 import inspect
 import pathlib
 import random
+import re
+import tempfile
 import unittest
 from types import SimpleNamespace
 from typing import Any
@@ -14,9 +16,12 @@ import stand_ins  # before the adapters, which import from their hosts
 
 import automodel_sampler
 import batch_sampler
+import document_rows
 import energon_packing
+import megatron_layout
 import megatron_packing
 import nanovlm_packing
+import pipeline_csv
 import slime_schedule
 import verl_batches
 
@@ -200,6 +205,33 @@ class Megatron(unittest.TestCase):
                                   [7 * at for at in range(100)]))
 
 
+    def test_slots_have_aligned_groups_and_no_rank_without_a_sample(self) -> None:
+        lengths = drawn(11, 40, 8192)
+        samples = [(3 * at, own) for at, own in enumerate([8192, 5000, *lengths])]
+        scheduler = megatron_packing.BallastSlots(1024, 8)
+        groups, slots = scheduler.get_groups_and_subsamples(samples, None)
+        own_lengths = dict(samples)
+        self.assertEqual(groups, [[[own_lengths[at] for at in own] for own in slot]
+                                  for slot in slots])
+        ranks_of: dict[int, list[tuple[int, int]]] = {}
+        for slot, ranks in enumerate(slots):
+            self.assertEqual(len(ranks), 8)
+            self.assertTrue(all(ranks))
+            for rank, own in enumerate(ranks):
+                for sample in own:
+                    ranks_of.setdefault(sample, []).append((slot, rank))
+            for own in ranks:
+                held = sum(-(-own_lengths[at] // ranks.count(own)) for at in own)
+                self.assertLessEqual(held, 1024)
+        self.assertEqual(sorted(ranks_of), sorted(own_lengths))
+        for places in ranks_of.values():
+            (slot, first), size = places[0], len(places)
+            self.assertEqual(places, [(slot, first + at) for at in range(size)])
+            self.assertIn(size, (1, 2, 4, 8))
+            self.assertEqual(first % size, 0)
+        odd = megatron_packing.BallastSlots(1024, 6)
+        self.assertEqual(odd.get_groups_and_subsamples([(0, 100)], None), "Megatron-LM's own")
+
     def test_sequences_are_packed_to_two_limits(self) -> None:
         lengths = drawn(10, 100, 1000)
         bins = megatron_packing.pack_sequences(lengths, 1024, 4, 64)
@@ -240,6 +272,70 @@ class Packs(unittest.TestCase):
             for own in groups:
                 self.assertLessEqual(sum(lengths[at] for at in own), 2048)
                 self.assertTrue(most is None or sum(at % 5 for at in own) <= most)
+
+
+class Rows(unittest.TestCase):
+    def test_ranks_have_as_many_rows_and_their_attention_is_even(self) -> None:
+        documents = [300, 40, 700, 8, 1000]
+        balancer = document_rows.DocumentRows([documents, [2048]], 4, block=16)
+        rows, back = (balancer._generate_indices(restore) for restore in (False, True))
+        for own, inverse, pack in zip(rows, back, ([*documents], [2048])):
+            self.assertEqual(sorted(own), list(range(2048)))
+            self.assertEqual([own[at] for at in inverse], list(range(2048)))
+            keys = [at + 1 for length in pack for at in range(length)]
+            pairs = [sum(keys[row] for row in own[first:first + 512])
+                     for first in range(0, 2048, 512)]
+            self.assertLess(max(pairs), 1.02 * sum(pairs) / 4)
+        with self.assertRaisesRegex(ValueError, "2048 rows .* pad it to 2560"):
+            document_rows.DocumentRows([documents], 5, block=128)
+
+    def test_documents_begin_at_position_0(self) -> None:
+        documents = [100, 28, 384]
+        positions = stand_ins.Positions(at for length in documents for at in range(length))
+        of_positions = document_rows.DocumentRows.of_positions(positions, 2)
+        of_lengths = document_rows.DocumentRows([documents], 2)
+        self.assertEqual(of_positions._generate_indices(), of_lengths._generate_indices())
+
+
+class Pipelines(unittest.TestCase):
+    def test_layouts_have_all_layers_and_a_short_longest_stage(self) -> None:
+        layers = [310] * 24 + [1000] * 80
+        layout = megatron_layout.pipeline_layout(layers, 4, 2, embedding=90, loss=2600,
+                                                 mtp=[900])
+        stages = layout.split("|")
+        self.assertEqual(len(stages), 8)
+        self.assertEqual("".join(stages), "E" + "t" * 104 + "mL")
+        loads, at = [0] * 4, 0
+        for stage, text in enumerate(stages):
+            count = text.count("t")
+            loads[stage % 4] += sum(layers[at:at + count]) + 90 * ("E" in text) + 3500 * ("L" in text)
+            at += count
+        self.assertLess(max(loads), 1.05 * sum(loads) / 4)
+        self.assertEqual(megatron_layout._costs("2x5,7"), [5, 5, 7])
+
+    def test_cells_are_those_that_pytorch_loads_and_can_run(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "schedule.csv")
+            pipeline_csv.write_schedule(str(path), [3, 2, 2, 4], microbatches=6)
+            lines = path.read_text(encoding="utf-8").splitlines()
+        cells = [[cell.strip() for cell in line.split(",") if cell.strip()] for line in lines]
+        left = [[re.fullmatch(r"([0-9]+)(F|I|W)([0-9]+)", cell).groups() for cell in row]
+                for row in cells]
+        self.assertEqual([len(row) for row in left], [3 * 6] * 4)
+        done: set[tuple[int, str, int]] = set()
+        while any(left):  # each rank runs its next cell once what it needs is there
+            before = len(done)
+            for rank, row in enumerate(left):
+                if row:
+                    stage, kind, microbatch = int(row[0][0]), row[0][1], int(row[0][2])
+                    self.assertEqual(stage, rank)
+                    needs = {"F": (stage - 1, "F"), "W": (stage, "I"),
+                             "I": (stage + 1, "I") if stage < 3 else (3, "F")}[kind]
+                    if needs[0] < 0 or (*needs, microbatch) in done:
+                        done.add((stage, kind, microbatch))
+                        row.pop(0)
+            self.assertGreater(len(done), before)
+        self.assertEqual(len(done), 3 * 4 * 6)
 
 
 class Samplers(unittest.TestCase):
