@@ -138,8 +138,9 @@ def next_fit_decreasing(lengths: Sequence[int], cap: int, most: int) -> Sets:
 
 
 def longest_to_emptiest(buffer: Sequence[Any], cap: int, most: int) -> Sets:
-    """nanoVLM: the longest first to the emptiest knapsack with room for its tokens and images."""
-    bins: Sets = [[] for _ in range(-(-sum(len(own["input_ids"]) for own in buffer) // cap))]
+    """nanoVLM: the longest first to the emptiest knapsack with room for its tokens and images; five
+    more knapsacks than the tokens need."""
+    bins: Sets = [[] for _ in range(5 - -sum(len(own["input_ids"]) for own in buffer) // cap)]
     loads, images = [0] * len(bins), [0] * len(bins)
     for at in sorted(range(len(buffer)), key=lambda at: -len(buffer[at]["input_ids"])):
         length, shown = len(buffer[at]["input_ids"]), len(buffer[at]["images"])
@@ -342,7 +343,7 @@ def main(folder: str) -> None:
         {"of": [len(own["images"]) for own in buffer], "most_per_gpu": 18}]).fewest_bins
         for buffer in buffers)
     theirs = sum(len(longest_to_emptiest(buffer, 4096, 18)) for buffer in buffers)
-    ours = sum(len(nanovlm_packing.balanced_greedy_knapsack(None, buffer, 4096, 0, 18))
+    ours = sum(len(nanovlm_packing.balanced_greedy_knapsack(None, buffer, 4096, 5, 18))
                for buffer in buffers)
     print(f"interleaved_docs          nanoVLM {theirs}, here {ours}, no packing below {least}")
 
