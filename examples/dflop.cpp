@@ -28,6 +28,7 @@
 #include <cstdio>
 #include <exception>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -239,11 +240,15 @@ comparison compare(dflop_model const& model, std::uint32_t gpus)
 
 // [dflop_steps]
 // 3.4.2 to 4: one rank's part of a training. Each step is planned while the one before it runs, from
-// costs that measured times have corrected, and runs on the modules' own ranks.
+// costs that measured times have corrected, and runs on the modules' own ranks. 3.2.3: from the same
+// times, whether another layout would pay.
 template <class C>
 pipeline_model::trained train_modules(C& comm, dflop_training::small_job const& small,
-                                      std::array<unit_training::measured_steps, 2>& beside)
+                                      std::array<unit_training::measured_steps, 2>& beside,
+                                      std::optional<layout_change>& change)
 {
+  constexpr time_units minute = 60'000'000'000'000;
+  layout_review review(small.problem, small.layout, {.steps_left = 1'000'000, .restart = minute});
   local_search const order{insertion{100}, 200};
   online_scheduler next(schedule_layout<2>(small.problem, small.layout, order).value());
   adaptive_correction correction(small.module_of_rank(), {.interval = 4});
@@ -272,6 +277,9 @@ pipeline_model::trained train_modules(C& comm, dflop_training::small_job const& 
     for (time_units& each : calls) { each *= 1'000; }  // plans are in picoseconds
     if (!correction.tracking()) { calls.clear(); }
     or_throw(correction.finish_step(*plan, 1'000 * ran.makespan, calls));
+    auto const [planned, took] = small.module_times(*plan, times);
+    auto const told = review.finish_step(planned, took, small.sizes_of(number)).value();
+    if (told) { change = told; }
     beside[plan->corrected ? 1 : 0].note(plan->makespan, small.simulate(times),
                                          1'000 * ran.makespan);
     pipeline_model::finish_step(all, comm, replicas, setup.grid, runner.loss(), model);
@@ -287,11 +295,19 @@ bool train_on_layout(C& comm, dflop_training::small_job const& small)
   bool const prints = to_index(comm.rank()) == 0;
   if (prints) { std::printf("%s\n", text_of_units(small).c_str()); }
   std::array<unit_training::measured_steps, 2> beside;
+  std::optional<layout_change> change;
   bool const same = is_one_rank(comm, small, dflop_training::steps,
-                                [&](C& own) { return train_modules(own, small, beside); });
+                                [&](C& own) { return train_modules(own, small, beside, change); });
   if (prints) {
     beside[0].print("as profiled");
     beside[1].print("with costs corrected");
+    if (change) {
+      std::printf("  a layout of %s, %s would take %.2f times as long and pays after %llu steps\n",
+                  text_of(change->layout.modules[0]).c_str(),
+                  text_of(change->layout.modules[1]).c_str(),
+                  static_cast<double>(change->after) / static_cast<double>(change->before),
+                  static_cast<unsigned long long>(change->pays_after()));
+    }
   }
   return same;
 }

@@ -70,6 +70,25 @@ struct small_job : unit_job {
     }
     return all;
   }
+
+  /// What the GPUs of each module were planned to take for a step, and what they take.
+  [[nodiscard]] std::array<std::array<time_units, 2>, 2> module_times(
+      scheduled_step<2> const& plan, std::span<pipeline_times const> times) const
+  {
+    std::array<std::array<time_units, 2>, 2> all{};
+    for (auto const& sample : plan.predicted) {
+      for (std::size_t module = 0; module < 2; ++module) {
+        all[0][module] += sample[module].forward + sample[module].backward;
+      }
+    }
+    for (pipeline_times const& of_group : times) {
+      for (std::size_t at = 0; at < of_group.rows.size(); ++at) {
+        auto const& [forward, backward] = of_group.rows[at];
+        all[1][plan.stages[at % of_group.stages].module] += forward + backward;
+      }
+    }
+    return all;
+  }
 };
 
 }  // namespace dflop_training

@@ -91,6 +91,16 @@ TEST(Orchestrate, FindsWhatLayoutsAre)  // Ensures (2) (4)
     }
     EXPECT_EQ(simulate_layout(job.problem, of, batch).value(), found->simulated);
     EXPECT_EQ(orchestrate(job.problem, batch, job.options), found);
+    if (job.problem.kinds.size() == 1) {  // a layout that fills memory to the last byte fits
+      layout_problem full = job.problem;
+      full.kinds[0].memory_bytes = of.memory_bytes;
+      auto const filling = orchestrate(full, {}, job.options);
+      ASSERT_TRUE(filling) << filling.error().message;
+      EXPECT_TRUE(filling->layout == of);
+      --full.kinds[0].memory_bytes;
+      auto const smaller = orchestrate(full, {}, job.options);
+      EXPECT_TRUE(!smaller || smaller->layout.memory_bytes < of.memory_bytes);
+    }
     // The search that simulates finds none that is longer, where the batch fits as it is dealt.
     if (job.problem.kinds.size() > 1 ||
         dealt_memory(job.problem, of, batch).value() > job.problem.kinds[0].memory_bytes) {

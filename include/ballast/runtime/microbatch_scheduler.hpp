@@ -322,9 +322,8 @@ class step_shortener {
     std::size_t const left = cells_.cell_of(sample);
     if (left == cell && (samples_.size() > few_samples || !cells_.has_replicas())) { return; }
     auto const before = cells_.places_of(sample);
-    cells_.move(sample,
-                left == cell ? cells_.elsewhere(before, random)
-                             : cells_.least_loaded(cell, sample));
+    cells_.move(sample, left == cell ? cells_.elsewhere(before, random)
+                                     : cells_.least_loaded(cell, sample));
     if (accept(left, cell)) {
       change_group(from, cells_.group_of(left), cells_.group_of(cell));
       note_best();

@@ -52,8 +52,8 @@ template <std::size_t D, order_policy Order = local_search<>,
   std::vector<scheduler_setup::module_spread> modules;
   modules.reserve(D);
   for (std::size_t module = 0; module < D; ++module) {
-    modules.push_back({layout.modules[module].dp, pipeline.stage_costs(module),
-                       pipeline.time_factors(module)});
+    modules.push_back(
+        {layout.modules[module].dp, pipeline.stage_costs(module), pipeline.time_factors(module)});
   }
   auto schedule = pipeline.schedule(policy);
   if (!schedule) { return tl::unexpected(schedule.error()); }

@@ -517,8 +517,8 @@ struct bounded_kinds {
   std::vector<std::vector<std::uint32_t>> all;
   module_layout const& own = layout.modules[module];
   if (own.is_sharded || own.sp * own.ep != 1) { return all; }
-  auto const tps = layout.has_bags(module) ? layout.bags[module]
-                                           : std::vector<std::uint32_t>(own.dp, own.tp);
+  auto const tps =
+      layout.has_bags(module) ? layout.bags[module] : std::vector<std::uint32_t>(own.dp, own.tp);
   // In place of some from `at` on, so many of this tp.
   auto const replace = [&](std::size_t at, std::size_t count, std::size_t by, std::uint32_t tp) {
     bool const is_measured = job.modules[module].find(parallel_degree{.tp = tp}) != nullptr;
@@ -767,8 +767,10 @@ inline result<layout_ranking> find_layouts(layout_problem const& problem,
   assigned_job const job(problem, best.layout);
   dealt_times times(job, batches);
   layout_enumeration const all(job, times, list.memory, given.limits);
-  ranking.any_dealing = best.layout.bags.empty() ? all.bound_of(chosen_of(job, best.layout))
-                                                 : all.least_step();
+  ranking.any_dealing =
+      best.layout.bags.empty() ? all.bound_of(chosen_of(job, best.layout)) : all.least_step();
+  ranking.lower_bound = std::min(any_dealing, best.simulated);
+  ranking.is_proven = ranking.lower_bound == best.simulated;
   return ranking;
 }
 

@@ -45,8 +45,9 @@ class group_microbatches {
       if (!speeds.empty()) {
         all_replicas_[module] = all_replicas_[module].with_speeds(span_of(speeds));
       }
-      speed_[module] = speeds.empty() ? std::uint64_t{replicas(module)} << 8
-                                      : std::accumulate(speeds.begin(), speeds.end(), std::uint64_t{0});
+      speed_[module] = speeds.empty()
+                           ? std::uint64_t{replicas(module)} << 8
+                           : std::accumulate(speeds.begin(), speeds.end(), std::uint64_t{0});
     }
   }
 
