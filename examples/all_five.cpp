@@ -8,6 +8,7 @@
 #include "common/formula_profile.hpp"  // defines: dflop_models::profile_of
 #include "common/listed.hpp"
 #include "common/pipeline_training.hpp"  // defines: pipeline_model::{trained, difference, ...}
+#include "common/split_gain.hpp"         // defines: split_backwards::search, cost_of
 #include "common/staged_model.hpp"       // defines: staged_model::{microbatch, plan_of, rank_model}
 
 #include <ballast/comm/gather_samples.hpp>
@@ -377,6 +378,21 @@ job plan_job(layout_problem const& problem, std::span<sample const> data)
 
 // [all_five]
 
+// What split backwards gain, each side with its best layout and samples dealt longest first.
+void show_split(layout_problem const& problem, bool traces)
+{
+  layout_limits const limits{.has_one_stage = true};
+  auto const best = search_layouts(problem, problem.sizes, {.limits = limits}).value();
+  auto const of = [&](model_layout const& layout) {
+    return split_backwards::cost_of(problem, layout, problem.sizes);
+  };
+  auto const whole = of(best.layouts.front().layout);
+  auto const split = of(split_backwards::search(problem, problem.sizes, limits));
+  std::printf("%s backwards %.2f times as fast, with %.0f GB instead of %.0f\n",
+              traces ? "on the page: split" : "split", whole.step / split.step, split.gigabytes,
+              whole.gigabytes);
+}
+
 // [all_five_steps]
 // One rank's part of a training; read(step) says which samples it has read of a step.
 template <point_to_point C, class Read>
@@ -546,6 +562,7 @@ int main(int argc, char** argv)
 #endif
     } else {
       if (!show(planned, all, traces)) { return 1; }
+      show_split(large_problem(all).problem, traces);
       auto const of_ranks = run_ranks(
           ranks, [&](thread_communicator& comm) { return difference(comm, planned, all); });
       apart = std::ranges::max(of_ranks);

@@ -7,6 +7,7 @@
 
 #include "common/baselines/orchestrations.hpp"  // defines: baselines::monolithic
 #include "common/pipeline_model.hpp"            // defines: pipeline_model::{step, rank_model, ...}
+#include "common/split_gain.hpp"                // defines: split_backwards::planned, cost_of
 #include "common/unit_training.hpp"  // defines: unit_training::{unit_job, is_one_rank, ...}
 
 #include <ballast/comm.hpp>
@@ -672,6 +673,12 @@ int main(int argc, char** argv)
       throw std::runtime_error("the traces have too few rows");
     }
 
+    auto const step = std::span(problem.sizes).first(std::size_t{2} * batch);
+    auto const whole = split_backwards::cost_of(problem, found, step);
+    auto const split = split_backwards::cost_of(problem, split_backwards::planned(found), step);
+    std::printf("%s backwards %.2f times as fast on the units, with %.0f GB instead of %.0f\n",
+                real ? "on the page: split" : "split", whole.step / split.step, split.gigabytes,
+                whole.gigabytes);
     std::printf("Idle GPU time, of all, %zu sequences%s\n", sequences.size(),
                 real ? "" : "; lengths are drawn, not real");
     std::printf("%12s%12s%12s%12s%12s%12s%10s\n", "microbatches", "random", "intra", "+ interval",
