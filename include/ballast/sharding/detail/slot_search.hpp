@@ -266,9 +266,13 @@ class slot_fill {
   [[nodiscard]] bool join(slot_tiling& tiling, std::uint32_t sample, std::uint16_t kind)
   {
     if (filled_[kind] == 0 || problem_.is_too_short(sample, kind)) { return false; }
-    cost_units const time = problem_.time(sample, kind);
-    if (time > room(kind)) { return false; }
+    // No group has more left over than those of the last list.
+    auto const most = static_cast<std::int64_t>(std::bit_width(filled_[kind]));
+    tokens const cap = problem_.kinds[kind].cap;
     tokens const share = problem_.share(sample, kind);
+    if (most < levels && share > (cap / levels + 1) * most) { return false; }
+    cost_units const time = problem_.time(sample, kind);
+    if (time > (most < levels ? (room(kind) / levels + 1) * most : room(kind))) { return false; }
     // All groups with more left over than the next level hold it; of those at it some may.
     std::uint64_t left = filled_[kind] & ~std::uint64_t{0} << level(kind, time, share);
     for (; left != 0; left &= left - 1) {
@@ -277,9 +281,7 @@ class slot_fill {
       for (int tries = 4; *link != none && tries > 0; link = &next_[*link], --tries) {
         std::uint32_t const tile = *link;
         slot_tile const& there = tiling.all[tile];
-        if (there.load > room(kind) - time || there.held > problem_.kinds[kind].cap - share) {
-          continue;
-        }
+        if (there.load > room(kind) - time || there.held > cap - share) { continue; }
         *link = next_[tile];
         if (head(kind, at) == none) { filled_[kind] &= ~(std::uint64_t{1} << at); }
         put(tiling, sample, tile, time);
