@@ -639,6 +639,108 @@ static void check_cancelling(void)
   CHECK(grid.digest == digest && ballast_cancel_when(NULL, says_stop, &count) == BALLAST_FAILED);
 }
 
+/* Asked once in ten milliseconds, at first after them. */
+static void check_asking_seldom(void)
+{
+  static int64_t hard[40];
+  asked count = {0, 2};
+  ballast_plan_options options = {.struct_size = sizeof options, .gpus = gpus};
+  ballast_plan_step step = {.struct_size = sizeof step, .samples = 40, .lengths = hard};
+  ballast_plan plan = {.struct_size = sizeof plan};
+  size_t i;
+  uint32_t state = 1;
+  for (i = 0; i < 40; ++i) { hard[i] = 1 + ((state = state * 1664525u + 1013904223u) >> 1); }
+  options.policy = "refine:nodes=1099511627776"; /* for days */
+  CHECK(ballast_set_up_plan(planner, &options) == BALLAST_OK);
+  CHECK(ballast_cancel_every(planner, 10000, says_stop, &count) == BALLAST_OK);
+  CHECK(ballast_partition(planner, &step, &plan) == BALLAST_CANCELLED && count.times == 3);
+  CHECK(ballast_cancel_when(planner, NULL, NULL) == BALLAST_OK);
+}
+
+/* A model is read, priced and given to plans, whose costs are then those. */
+static void check_costs(void)
+{
+  static int64_t costs[samples];
+  static int64_t order_of[samples];
+  static int seen[samples];
+  double seconds[samples];
+  ballast_cost model = {.struct_size = sizeof model};
+  ballast_fit_step fit_step = {.struct_size = sizeof fit_step};
+  ballast_fit fit = {.struct_size = sizeof fit};
+  ballast_bags bags = {.struct_size = sizeof bags};
+  ballast_plan_options options = {.struct_size = sizeof options, .gpus = gpus};
+  ballast_plan_step step = {.struct_size = sizeof step, .samples = samples, .lengths = lengths};
+  ballast_plan plan = {.struct_size = sizeof plan};
+  uint64_t const digest = plan_with("refine", NULL).digest;
+  size_t i;
+  CHECK(ballast_read_cost(planner, cost, &model) == BALLAST_OK);
+  CHECK(ballast_price(planner, &model, samples, lengths, costs) == BALLAST_OK);
+  options.model = &model;
+  CHECK(ballast_set_up_plan(planner, &options) == BALLAST_OK);
+  CHECK(ballast_partition(planner, &step, &plan) == BALLAST_OK && plan.digest == digest);
+  for (i = 0; i < samples; ++i) {
+    CHECK(plan.costs[i] == costs[i]);
+    seconds[i] = 1e-15 * (double)costs[i];
+  }
+  fit_step.model = cost;
+  fit_step.measurements = samples;
+  fit_step.seconds = seconds;
+  fit_step.lengths = lengths;
+  CHECK(ballast_fit_cost(planner, &fit_step, &fit) == BALLAST_OK && fit.misfits == 0);
+  CHECK(fit.gamma > 0.40 && fit.gamma < 0.41);
+  fit_step.model = "tokens";
+  CHECK(ballast_fit_cost(planner, &fit_step, &fit) == BALLAST_OUT_OF_RANGE);
+  model.fraction_bits = 128;
+  CHECK(ballast_price(planner, &model, samples, lengths, costs) == BALLAST_OUT_OF_RANGE);
+  CHECK(ballast_price(planner, &model, samples, NULL, costs) == BALLAST_OUT_OF_RANGE);
+  CHECK(ballast_read_bags(planner, "g1n4+g4n1", &bags) == BALLAST_OK);
+  CHECK(bags.gpus == 8 && bags.bags == 5);
+  CHECK(ballast_read_bags(planner, "nonsense", &bags) == BALLAST_SYNTAX);
+  CHECK(ballast_shuffle(planner, 7, samples, order_of) == BALLAST_OK);
+  for (i = 0; i < samples; ++i) { CHECK(seen[order_of[i]]++ == 0); }
+}
+
+/* Further caps, a quantity whose largest sum is least, and what decided a number of microbatches. */
+static void check_caps(void)
+{
+  static int64_t images[samples];
+  ballast_cap caps[5] = {{.of = images, .most_per_gpu = 30}};
+  ballast_plan_step step = {.struct_size = sizeof step, .samples = samples, .lengths = lengths};
+  ballast_plan plan = {.struct_size = sizeof plan};
+  ballast_pack_step pack_step = {.struct_size = sizeof pack_step, .samples = samples};
+  ballast_packing packing = {.struct_size = sizeof packing};
+  size_t row;
+  size_t at;
+  size_t i;
+  for (i = 0; i < samples; ++i) { images[i] = (int64_t)(i % 3); }
+  plan_with("refine", NULL);
+  step.caps = pack_step.caps = 1;
+  step.also = pack_step.also = caps;
+  step.then = BALLAST_THEN_LEAST;
+  step.least = images;
+  CHECK(ballast_partition(planner, &step, &plan) == BALLAST_OK);
+  pack_step.lengths = lengths;
+  CHECK(ballast_pack(planner, &pack_step, &packing) == BALLAST_OK && packing.bins >= 4);
+  for (row = 0; row < plan.bags; ++row) {
+    int64_t sum = 0;
+    for (at = plan.first[row]; at < plan.first[row + 1]; ++at) { sum += images[plan.sample[at]]; }
+    CHECK(sum <= 30);
+  }
+  step.least = NULL;
+  CHECK(ballast_partition(planner, &step, &plan) == BALLAST_OUT_OF_RANGE);
+  step.then = BALLAST_THEN_NOTHING;
+  caps[0].most_per_gpu = -1;
+  CHECK(ballast_partition(planner, &step, &plan) == BALLAST_OUT_OF_RANGE); /* it limits nothing */
+  for (i = 0; i < 5; ++i) { caps[i].most_per_gpu = 100000000; }
+  step.caps = 5;
+  CHECK(ballast_partition(planner, &step, &plan) == BALLAST_OUT_OF_RANGE);
+  caps[0].most = images;
+  pack_step.caps = 1;
+  CHECK(ballast_pack(planner, &pack_step, &packing) == BALLAST_OUT_OF_RANGE);
+  plan_grid();
+  CHECK(strstr(ballast_why_microbatches(planner), "microbatch") != NULL);
+}
+
 static void shard(ballast_sharding* sharding)
 {
   ballast_sharding_options options = {.struct_size = sizeof options};
@@ -1368,6 +1470,9 @@ int main(int count, char** arguments)
     check_row_split();
     check_grid_speeds();
     check_cancelling();
+    check_asking_seldom();
+    check_costs();
+    check_caps();
     check_sharding();
     plan_with("refine", "g1n4+g4n1");
     check_route(BALLAST_BY_PLAN);
