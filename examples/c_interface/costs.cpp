@@ -49,6 +49,7 @@ result<ballast_fit> fit_samples(ballast_planner& planner, ballast_fit_step const
                                 ballast::flop_polynomial const& flops)
 {
   std::vector<ballast::gamma_fit::measurement> measured;
+  measured.reserve(step.measurements);
   for (std::size_t at = 0; at < step.measurements; ++at) {
     measured.push_back({step.lengths[at], step.seconds[at]});
   }
@@ -67,6 +68,7 @@ result<ballast_fit> fit_whole_steps(ballast_planner& planner, ballast_fit_step c
   constexpr std::size_t long_log = 20;  // as ballast plan --measured
   constexpr std::int64_t most = std::numeric_limits<std::uint32_t>::max();
   std::vector<ballast::step_fit::measurement> measured;
+  measured.reserve(step.measurements);
   for (std::size_t at = 0; at < step.measurements; ++at) {
     std::int64_t const* const row = step.steps + 4 * at;
     if (row[1] < 0 || row[2] < 0 || row[2] > most || row[3] < 0 || row[3] > most) {

@@ -98,6 +98,7 @@ result<ballast_profile> read_modules(ballast_planner& planner, char const* text)
   auto const modules = profile->profiles();
   if (!modules) { return tl::unexpected(modules.error()); }
   std::vector<std::string> names;
+  names.reserve(modules->size());
   for (auto const& each : *modules) { names.push_back(each.name); }
   planner.modules.keep(std::move(names));
   planner.notes.keep(std::move(profile->notes));

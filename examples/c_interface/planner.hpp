@@ -226,6 +226,7 @@ struct c_texts {
   {
     texts = std::move(given);
     pointers.clear();
+    pointers.reserve(texts.size());
     for (std::string const& each : texts) { pointers.push_back(each.c_str()); }
   }
 };

@@ -20,6 +20,7 @@ import zipfile
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 MOST_GLIBC = 34  # what the name of the wheel promises
+MACHINES = {62: "x86_64", 183: "aarch64"}  # of an ELF file
 CODES = {"size_t": "N", "uint64_t": "Q", "int64_t": "q", "uint32_t": "I", "double": "d",
          "int": "i", "int32_t": "i"}
 
@@ -89,7 +90,10 @@ def main(library: str, folder: str) -> str:
     files["ballast/_header.py"] = tables_of(header).encode()
     files["ballast/_version.py"] = f'VERSION = "{version}{commit()}"\n'.encode()
     files["ballast/libballast_c.so"] = compiled
-    tag = f"py3-none-manylinux_2_{MOST_GLIBC}_x86_64"
+    machine = MACHINES.get(int.from_bytes(compiled[18:20], "little"))
+    if compiled[:4] != b"\x7fELF" or machine is None:
+        raise SystemExit(f"{library} is no library for Linux on {' or '.join(MACHINES.values())}")
+    tag = f"py3-none-manylinux_2_{MOST_GLIBC}_{machine}"
     about = f"ballast-{version}.dist-info"
     files[f"{about}/METADATA"] = (
         f"Metadata-Version: 2.1\nName: ballast\nVersion: {version}\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prints how long a call takes, and how long C++ does in it: medians of calls."""
+"""Prints how long a call takes until owners are read, and how long C++ does in it: medians."""
 from __future__ import annotations
 
 import time
@@ -10,11 +10,13 @@ import ballast
 import numpy as np
 
 
-def show(name: str, call: Callable[[], Union[ballast.Plan, ballast.Grid]], runs: int) -> None:
+def show(name: str, call: Callable[[], Union[ballast.Plan, ballast.Grid]], runs: int,
+         lists: bool = False) -> None:
     inside, more = [], []
     for _ in range(runs):
         begin = time.perf_counter()
         made = call()
+        _ = made.owner.tolist() if lists else made.owner
         inside.append(made.seconds)
         more.append(time.perf_counter() - begin - made.seconds)
     planned, added = 1e6 * median(inside), 1e6 * median(more)
@@ -24,6 +26,9 @@ def show(name: str, call: Callable[[], Union[ballast.Plan, ballast.Grid]], runs:
 def main() -> None:
     cost = "transformer:d=3072,gamma=0.405"
     print(f"{'':<34}{'C++':>14}{'Python adds':>16}{'ratio':>9}")
+    plain = [(at * 7919) % 4000 + 1 for at in range(1024)]
+    show("grid, lists of 1024 in and out", lambda: ballast.grid(plain, 64, cost=cost,
+                                                                most_tokens=16384), 200, True)
     for samples, ranks, runs in ((1024, 64, 200), (32768, 1024, 9)):
         drawn = np.random.default_rng(1).lognormal(np.log(1024), 1.0, samples)
         lengths = np.clip(drawn, 1, 16384).astype(np.int64)

@@ -349,6 +349,10 @@ class Additions(unittest.TestCase):
                                 held=np.full((6, 4), 10), most_held=[60] * 4)
         self.assertEqual({passes for own in planned.tasks for _, passes, _ in own}, {*"FBW"})
         self.assertLess(planned.makespan, ballast.order(forward, 2 * forward).makespan)
+        folded = ballast.order(forward, forward, weights=forward, schedule="zero_bubble_v", ranks=2,
+                               in_v=True)
+        self.assertEqual([{stage for stage, _, _ in own} for own in folded.tasks], [{0, 3}, {1, 2}])
+        self.assertEqual(folded.csv.count("W"), 24)
         for what, call in {
                 "split has 1": lambda: ballast.order(forward, split=[True]),
                 "most_held has 3 entries for 2": lambda: ballast.order(
