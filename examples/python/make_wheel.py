@@ -83,6 +83,8 @@ def main(library: str, folder: str) -> str:
     if newest_glibc(compiled) > MOST_GLIBC:
         raise SystemExit(f"{library} needs glibc 2.{newest_glibc(compiled)}, and the wheel promises "
                          f"2.{MOST_GLIBC}; link it on an older system")
+    if b"libstdc++.so" in compiled:
+        raise SystemExit(f"{library} needs a libstdc++.so; link it with -static-libstdc++")
     header = (HERE.parent / "c_interface/ballast.h").read_text(encoding="utf-8")
     files = {f"ballast/{path.name}": path.read_bytes()
              for path in sorted((HERE / "src/ballast").iterdir())

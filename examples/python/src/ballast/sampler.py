@@ -155,15 +155,15 @@ class BalancedBatchSampler:
 
     def _find_dummies(self) -> dict[Any, int]:
         """Of each kind, and of none, the shortest sample that has a loss, if any has one."""
-        lengths, losses = self._lengths.tolist(), self._loss_tokens.tolist()
-        kinds = self._of_samples.get("kinds")
-        found: dict[Any, int] = {}
-        best: dict[Any, tuple[bool, int]] = {}
-        for at, kind in enumerate([None] * self._count if kinds is None else kinds.tolist()):
-            rating = losses[at] <= 0, lengths[at]
-            if kind not in best or rating < best[kind]:
-                best[kind], found[kind] = rating, at
-        return found
+        kinds, np = self._of_samples.get("kinds"), _arrays.numpy()
+        lengths, losses = self._lengths, self._loss_tokens
+        if np is not None:
+            ranked = np.lexsort((lengths, np.asarray(losses) <= 0)).tolist()
+        else:
+            ranked = sorted(range(self._count), key=lambda at: (losses[at] <= 0, lengths[at]))
+        if kinds is None:
+            return {None: ranked[0]}
+        return {kinds[at]: at for at in reversed(ranked)}
 
     def _check_counts(self) -> None:
         """Refuses wrong numbers, and a multiple that a step, maybe the last, does not have."""
@@ -215,8 +215,9 @@ class BalancedBatchSampler:
         if step in self._plans:
             return self._plans[step]
         if not self._plans:
-            self._order = array("q", range(self._count))
+            self._order = array("q", range(0 if self._shuffle else self._count))
             if self._shuffle:
+                self._order.frombytes(bytes(8 * self._count))
                 seed = (self._seed * 1_000_003 + self.epoch) % 2**64
                 with _library.planner() as own:
                     own.call("ballast_shuffle", seed, self._count, _arrays.place(self._order))
