@@ -372,4 +372,38 @@ TEST(WholeStep, IsTheShortestOfAllBagsToo)
   EXPECT_GE(bags_found, ballast_test::is_sanitized ? 0 : 2);
 }
 
+TEST(WholeStep, GivesEachReplicaItsShareOfTime)
+{
+  std::vector<ballast::module_profile> const modules{
+      {.name = "llm", .layers = 1, .flops = {.linear = 48'000}, .degrees = {{.tp = 1}, {.tp = 4}}}};
+  std::vector<tokens> const sizes{3, 40, 3, 3};
+  layout_problem problem{.modules = modules, .sizes = sizes, .global_batch = 4};
+  problem.kinds[0].gpus = 5;
+  ballast::model_layout const layout{.modules = {{1, 1, 2}}, .bags = {{4, 1}}};
+  EXPECT_EQ(layout.gpus(), 5U);
+  auto const factors = ballast::layout_pipeline(problem, layout).time_factors(0);
+  EXPECT_THAT(factors, testing::ElementsAre(1U << 14, 1U << 16));
+
+  auto scheduler = ballast::schedule_layout<1>(problem, layout).value();
+  ballast::scheduled_step<1> step;
+  ASSERT_TRUE(scheduler(step, sizes, 0, 0, {}));
+  using ballast::sample_id;
+  EXPECT_THAT(step.microbatch(0, 0, 0), testing::ElementsAre(sample_id{1}));
+  EXPECT_THAT(step.microbatch(0, 1, 0),
+              testing::ElementsAre(sample_id{0}, sample_id{2}, sample_id{3}));
+  auto const simulated = ballast::simulate_step<1>(problem, layout, step, sizes).value();
+  EXPECT_EQ(simulated.makespan, step.makespan);
+  EXPECT_EQ(simulated.busy, step.predicted[0][0].forward * 3 + step.predicted[0][0].backward * 3 +
+                                step.predicted[1][0].forward + step.predicted[1][0].backward);
+
+  for (std::vector<std::uint32_t> const& wrong :
+       {std::vector<std::uint32_t>{1}, {0, 1}, {1, (1U << 16) + 1}}) {
+    ballast::scheduler_setup const setup{
+        ballast::layout_pipeline(problem, layout).schedule().value(), {{2, {1}, wrong}}};
+    auto const refused = setup.groups(1);
+    ASSERT_FALSE(refused);
+    EXPECT_THAT(refused.error().message, testing::HasSubstr("give each one from 1 to 65536"));
+  }
+}
+
 }  // namespace
