@@ -328,9 +328,10 @@ template <std::size_t D>
 double above_shortest(ballast::random_source& random, bool has_bags = false)
 {
   tiny_job const job(random, D, has_bags);
+  std::uint64_t const tasks = has_bags ? 50'000 : 500'000;  // many more are asked about
   auto const found =
       ballast::search_layouts(job.problem, job.sizes,
-                              {.step = ballast::scheduled_steps<D>(job.problem),
+                              {.step = ballast::scheduled_steps<D>(job.problem, {}, {}, tasks),
                                .most_steps = has_bags ? std::size_t{128} : std::size_t{32},
                                .has_unequal_replicas = has_bags});
   if (!found) { return 0; }
