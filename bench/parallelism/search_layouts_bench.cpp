@@ -150,8 +150,9 @@ BENCHMARK(search_by_default)
     ->Unit(benchmark::kSecond);
 
 // What the default search takes with the scheduler that runs, as a ratio to that without, all models
-// together; and how many times as long the scheduled step is of the layout that is best as dealt.
-void search_scheduled(benchmark::State& state)
+// together; and how many times as long the scheduled step is of the layout that is best as dealt. Or
+// the same with schedules of split backwards instead, and of whole ones.
+void search_scheduled(benchmark::State& state, bool split)
 {
   auto const batch = static_cast<std::uint32_t>(state.range(1));
   auto const drawn = models(2, 256);
@@ -164,7 +165,13 @@ void search_scheduled(benchmark::State& state)
   for (auto _ : state) {
     for (auto const& model : drawn) {
       auto const problem = problem_of(model, state.range(0), batch);
-      ballast::layout_search_options const asked{.step = ballast::scheduled_steps<2>(problem)};
+      ballast::layout_search_options asked;
+      if (split) {
+        using all = ballast::layout_schedule;
+        asked.schedules = {all::zero_bubble, all::twice_zero_bubble, all::planned};
+      } else {
+        asked.step = ballast::scheduled_steps<2>(problem);
+      }
       std::clock_t const start = std::clock();
       auto const plain = ballast::search_layouts(problem, batches);
       std::clock_t const middle = std::clock();
@@ -174,7 +181,9 @@ void search_scheduled(benchmark::State& state)
       seconds += static_cast<double>(end - middle) / CLOCKS_PER_SEC;
       if (!plain || !found) { continue; }
       ++feasible;
-      auto const as_dealt = asked.step(plain->layouts.front().layout, batches).value();
+      auto const& as_dealt_best = plain->layouts.front();
+      auto const as_dealt =
+          split ? as_dealt_best.simulated : asked.step(as_dealt_best.layout, batches).value();
       double const own =
           static_cast<double>(as_dealt) / static_cast<double>(found->layouts.front().simulated);
       gain += own;
@@ -188,15 +197,17 @@ void search_scheduled(benchmark::State& state)
   state.counters["gain"] = gain / feasible;
   state.counters["most_gain"] = most_gain;
 }
-BENCHMARK(search_scheduled)
+void of_four_sizes(benchmark::internal::Benchmark* row)
+{
+  row->ArgNames({"gpus", "batch"})->Args({16, 64})->Args({64, 512});
+  row->Args({256, 512})->Args({1024, 512})->Iterations(1)->Unit(benchmark::kSecond);
+}
+BENCHMARK_CAPTURE(search_scheduled, scheduler, false)
     ->Name("search_layouts/scheduled")
-    ->ArgNames({"gpus", "batch"})
-    ->Args({16, 64})
-    ->Args({64, 512})
-    ->Args({256, 512})
-    ->Args({1024, 512})
-    ->Iterations(1)
-    ->Unit(benchmark::kSecond);
+    ->Apply(of_four_sizes);
+BENCHMARK_CAPTURE(search_scheduled, schedules, true)
+    ->Name("search_layouts/schedules")
+    ->Apply(of_four_sizes);
 
 // What a search with more choices takes, and by which share of the step it is shorter than without
 // them: virtual stages beside one, two encoders side by side instead of one behind the other, and
