@@ -505,6 +505,57 @@ TEST(PlanSchedule, IsOneCall)
   EXPECT_EQ(timeline.makespan, plan.makespan);
 }
 
+// Right or refused in a sentence: no time at all, the longest, sums up to 2^62, no byte and 2^62.
+TEST(PlanSchedule, TakesExtremeTimesAndBytes)
+{
+  constexpr time_units longest = stage_graph::longest_time;
+  constexpr std::uint64_t all = std::uint64_t{1} << 62;
+  int planned = 0;
+  int refused = 0;
+  random_source random(62);
+  for (int trial = 0; trial < 60; ++trial) {
+    std::size_t const ranks = 1 + random.below(3);
+    std::size_t const count = 1 + random.below(4);
+    stage_graph const stages = split_chain(ranks, ranks, random.below(4) == 0 ? longest : 0);
+    auto const time = [&] {
+      std::array<time_units, 5> const each{0, 1, longest - 1, longest, longest + 1};
+      return each[random.below(random.below(8) == 0 ? 5 : 4)];
+    };
+    pipeline_times times(count, ranks,
+                         [&](auto, auto) { return ballast::stage_time{time(), time()}; });
+    for (std::size_t row = 0; row < times.rows.size(); ++row) { times.weights.push_back(time()); }
+    pipeline_memory memory;
+    for (std::size_t row = 0; row < times.rows.size(); ++row) {
+      std::array<std::uint64_t, 5> const each{0, 1, all / 16, all, ~std::uint64_t{0}};
+      std::uint64_t const held = each[random.below(random.below(8) == 0 ? 5 : 3)];
+      memory.held.push_back({held, random.below(2) * held});
+    }
+    if (random.below(2) == 0) { memory.most.assign(ranks, random.below(2) == 0 ? all : all / 16); }
+    auto const plan = plan_schedule(stages, times, memory, {.steps = 3'000});
+    if (!plan) {
+      EXPECT_THAT(plan.error().message, testing::ContainsRegex("2.53|2.62|alone keeps"));
+      ++refused;
+      continue;
+    }
+    ++planned;
+    auto const compiled = ballast::compiled_schedule::make(stages, plan->schedule).value();
+    EXPECT_EQ(ballast::simulate(compiled, times, plan->order).makespan, plan->makespan);
+    EXPECT_TRUE(ballast::check_memory(compiled, plan->order, memory));
+    EXPECT_LE(plan->lower_bound, plan->makespan);
+    time_units least = 0;  // the work of the fullest rank
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      time_units work = 0;
+      for (std::size_t row = rank; row < times.rows.size(); row += ranks) {
+        work += times.rows[row].forward + times.rows[row].backward + times.weights[row];
+      }
+      least = std::max(least, work);
+    }
+    EXPECT_GE(plan->lower_bound, least);
+  }
+  EXPECT_GE(planned, 10);
+  EXPECT_GE(refused, 5);
+}
+
 TEST(PlanSchedule, RefusesWhatCannotBePlanned)
 {
   step const of = unit_step(2, 3, {1, 0});
