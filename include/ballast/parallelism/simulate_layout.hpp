@@ -158,8 +158,8 @@ namespace detail {
   return precedes(a.simulated, b.simulated, a.layout.gpus(), b.layout.gpus(), a.layout.step,
                   b.layout.step, a.layout.modules, b.layout.modules, a.layout.microbatches,
                   b.layout.microbatches, a.layout.virtual_stages, b.layout.virtual_stages,
-                  a.layout.kinds, b.layout.kinds, a.layout.bags, b.layout.bags,
-                  a.layout.schedule, b.layout.schedule);
+                  a.layout.kinds, b.layout.kinds, a.layout.bags, b.layout.bags, a.layout.schedule,
+                  b.layout.schedule);
 }
 
 }  // namespace detail
