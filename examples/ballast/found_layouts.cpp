@@ -77,7 +77,8 @@ nlohmann::ordered_json modules_json(model_job const& job, ballast::model_layout 
                     {"sp", degrees.sp},
                     {"ep", degrees.ep},
                     {"gpus", degrees.gpus()},
-                    {"kind", kind_of(layout, module)}});
+                    {"kind", kind_of(layout, module)},
+                    {"sharded", degrees.is_sharded}});
   }
   return json;
 }
@@ -127,6 +128,7 @@ void add_settings(std::vector<pages::html_page::setting>& settings, model_option
   add("Size", options.sizes);
   add("Frozen", options.frozen);
   add("Trained input", options.trained_inputs);
+  add("May be sharded", options.may_shard);
   if (!options.state.empty()) {
     settings.push_back({"State", options.state + " bytes of weight, gradient and optimiser"});
   }

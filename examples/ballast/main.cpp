@@ -492,6 +492,9 @@ void add_modules(CLI::App& app, cli::model_options& options)
            "A module whose weights are not trained; give the option several times");
   add_list(app, "--trained-input", options.trained_inputs, "MODULE",
            "A module that a trained projector feeds; give the option several times");
+  add_list(app, "--may-shard", options.may_shard, "MODULE",
+           "A module whose replicas may shard its weights and gather them layer by layer (FSDP, "
+           "ZeRO-3), where that is shorter or fits; give the option several times");
   add_list(
       app, "--more-gpus", options.more_gpus, "N:SIZE",
       "GPUs of another kind and their memory, such as 32:40GB, or 32:40GB:0.5 for GPUs of half "
@@ -540,6 +543,9 @@ CLI::App& add_search(CLI::App& app, cli::search_options& options)
                   "with an interleaved schedule: 2,4 (default: none)")
       ->type_name("LIST")
       ->check(no_empty("list", "write 2,4"));
+  search.add_flag("--split-backwards", options.split_backwards,
+                  "Schedules may split backwards into gradients of inputs and of weights: zero "
+                  "bubble, in a V for a single module, or planned");
   add_number<double>(search, "--budget", options.budget, 1e-9, 1e6,
                      "Thousand million steps of work that the search may do, of which each "
                      "takes about two seconds (default: 1.07)");

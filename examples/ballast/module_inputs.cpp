@@ -275,6 +275,11 @@ outcome<void> read_roles(model_job& job, model_options const& options)
     if (!module) { return tl::unexpected(module.error()); }
     job.roles[*module].is_input_trained = true;
   }
+  for (std::string const& name : options.may_shard) {
+    auto const module = find_module("--may-shard", name, modules);
+    if (!module) { return tl::unexpected(module.error()); }
+    job.roles[*module].weights = ballast::weight_sharding::either;
+  }
   std::vector<std::size_t> shared{0};
   for (std::string const& text : options.more_gpus) {
     auto const kind = read_kind("--more-gpus", text, kinds.front());

@@ -24,6 +24,7 @@ struct model_options {
   std::uint32_t global_batch = 0;
   std::vector<std::string> frozen;          ///< modules
   std::vector<std::string> trained_inputs;  ///< modules
+  std::vector<std::string> may_shard;       ///< modules whose replicas may shard their weights
   std::string state;  ///< bytes of weight, gradient and optimiser, which replicas share; or empty
   std::string format = "table";
   std::string plan;    ///< path of the CSV file of layouts, or empty

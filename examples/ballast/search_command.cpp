@@ -88,6 +88,10 @@ outcome<void> find_layouts(search_run& run, std::span<tokens const> batches,
   ballast::layout_problem const& problem = run.problem;
   auto const start = std::chrono::steady_clock::now();
   ballast::layout_search_options asked{.best = run.options.print, .virtual_stages = virtual_stages};
+  if (run.options.split_backwards) {
+    using enum ballast::layout_schedule;
+    asked.schedules = {zero_bubble, twice_zero_bubble, zero_bubble_v, planned};
+  }
   constexpr double thousand_million = 1e9;
   if (run.options.is_proof_wanted) {
     asked.most_work = ballast::layout_search_options::until_proven;

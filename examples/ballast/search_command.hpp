@@ -11,11 +11,12 @@ namespace cli {
 
 /// What the command line of `ballast search` says, with the defaults of what it leaves out.
 struct search_options : model_options {
-  bool leave_gpus = false;     ///< GPUs may stay unused
-  std::size_t print = 5;       ///< layouts
-  bool side_by_side = false;   ///< all modules feed the last one
-  std::string virtual_stages;  ///< numbers: 2,4; empty: no interleaved schedules
-  double budget = 0;           ///< thousand million steps of work; 0: the default
+  bool leave_gpus = false;       ///< GPUs may stay unused
+  std::size_t print = 5;         ///< layouts
+  bool side_by_side = false;     ///< all modules feed the last one
+  std::string virtual_stages;    ///< numbers: 2,4; empty: no interleaved schedules
+  bool split_backwards = false;  ///< schedules with those are tried too
+  double budget = 0;             ///< thousand million steps of work; 0: the default
   bool is_proof_wanted = false;
   std::string estimate = "mean-sample";
   std::size_t draws = 1024;           ///< samples that are priced

@@ -32,6 +32,7 @@ nlohmann::ordered_json to_json(search_run const& run)
     each["memory_bytes"] = layout.memory_bytes;
     each["microbatches"] = layout.microbatches;
     each["virtual_stages"] = layout.virtual_stages;
+    each["schedule"] = text_of(layout.schedule);
     each["modules"] = modules_json(run, layout);
     json["layouts"].push_back(each);
   }
@@ -88,8 +89,8 @@ std::string table_of(search_run const& run)
   out += columns.heading(run, 4);
   bool const is_interleaved = !options.virtual_stages.empty();
   if (is_interleaved) { out += fmt::format("{:>9}", "virtual"); }
-  out +=
-      fmt::format("{:>14}{:>12}{:>12}{:>10}\n", "microbatches", "predicted", "simulated", "memory");
+  out += fmt::format("{:>14}{:>12}{:>12}{:>10}{}\n", "microbatches", "predicted", "simulated",
+                     "memory", options.split_backwards ? "  schedule" : "");
   for (std::size_t place = 0; place < run.layouts.size(); ++place) {
     auto const& [layout, simulated] = run.layouts[place];
     out += fmt::format("{:<4}{}", place + 1, columns.row(layout));
@@ -97,6 +98,10 @@ std::string table_of(search_run const& run)
     out += fmt::format("{:>14}{:>12}{:>12}{:>10}\n", layout.microbatches,
                        duration_text(seconds_of(layout.step)), duration_text(seconds_of(simulated)),
                        bytes_text(static_cast<double>(layout.memory_bytes)));
+    if (options.split_backwards) {
+      out.back() = ' ';
+      out += fmt::format(" {}\n", text_of(layout.schedule));
+    }
   }
   return out + "\n" + certificate_of(run) + "\n\n";
 }
@@ -105,13 +110,14 @@ std::string plan_of(search_run const& run)
 {
   std::string plan =
       "layout,module,tp,pp,dp,sp,ep,gpus,microbatches,kind,virtual_stages,step_seconds,"
-      "simulated_seconds,memory_bytes\n";
+      "simulated_seconds,memory_bytes,sharded,schedule\n";
   for (std::size_t place = 0; place < run.layouts.size(); ++place) {
     auto const& [layout, simulated] = run.layouts[place];
     for (std::size_t module = 0; module < run.modules.size(); ++module) {
-      plan += fmt::format("{},{},{},{},{},{}\n", place, plan_text(run, layout, module),
+      plan += fmt::format("{},{},{},{},{},{},{:d},{}\n", place, plan_text(run, layout, module),
                           layout.virtual_stages, seconds_of(layout.step), seconds_of(simulated),
-                          layout.memory_bytes);
+                          layout.memory_bytes, layout.modules[module].is_sharded,
+                          text_of(layout.schedule));
     }
   }
   return plan;

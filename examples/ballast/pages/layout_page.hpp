@@ -60,10 +60,11 @@ struct layout_page_data {
   return text;
 }
 
-/// "4", "4 sp 2": what stands under tp.
+/// "4", "4 sp 2", "1 sharded": what stands under tp.
 [[nodiscard]] inline std::string tp_text(ballast::module_layout const& layout)
 {
-  return text_of(degree_of(layout)).substr(std::string_view("tp ").size());
+  return text_of(degree_of(layout)).substr(std::string_view("tp ").size()) +
+         (layout.is_sharded ? " sharded" : "");
 }
 
 /// How wide that is in a table of text, at least 6.
@@ -80,12 +81,17 @@ struct layout_page_data {
   return fmt::format("{} \u00B7 {} \u00B7 {}", tp_text(layout), layout.pp, layout.dp);
 }
 
-/// "16", "16, 2 virtual stages".
+/// "16", "16, 2 virtual stages", "16, zero bubble".
 [[nodiscard]] inline std::string microbatches_text(ballast::model_layout const& layout)
 {
-  std::string const text = std::to_string(layout.microbatches);
-  if (layout.virtual_stages == 1) { return text; }
-  return fmt::format("{}, {} virtual stages", text, layout.virtual_stages);
+  std::string text = std::to_string(layout.microbatches);
+  if (layout.virtual_stages > 1) {
+    text += fmt::format(", {} virtual stages", layout.virtual_stages);
+  }
+  if (layout.schedule != ballast::layout_schedule::whole_backwards) {
+    text += fmt::format(", {}", text_of(layout.schedule));
+  }
+  return text;
 }
 
 [[nodiscard]] inline std::string layout_table(layout_page_data const& data, std::size_t most)

@@ -769,8 +769,6 @@ inline result<layout_ranking> find_layouts(layout_problem const& problem,
   layout_enumeration const all(job, times, list.memory, given.limits);
   ranking.any_dealing =
       best.layout.bags.empty() ? all.bound_of(chosen_of(job, best.layout)) : all.least_step();
-  ranking.lower_bound = std::min(any_dealing, best.simulated);
-  ranking.is_proven = ranking.lower_bound == best.simulated;
   return ranking;
 }
 
