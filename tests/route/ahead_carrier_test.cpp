@@ -131,9 +131,7 @@ TEST(AheadCarrier, AllocatesNothingOnceAsManyWereUnderWay)  // Ensures (3)
         or_throw(rows.begin_step());
       }
       or_throw(comm.barrier());
-      if (comm.rank() == ballast::rank_id{0}) {
-        has_none = ballast_test::allocations() == before;
-      }
+      if (comm.rank() == ballast::rank_id{0}) { has_none = ballast_test::allocations() == before; }
       or_throw(comm.barrier());
     }
   });
