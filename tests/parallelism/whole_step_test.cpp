@@ -362,7 +362,7 @@ int longer_of(ballast::random_source& random, int trials, bool has_bags)
 TEST(WholeStep, IsTheShortestOfAllLayoutsDealingsAndOrders)
 {
   ballast::random_source random(62);
-  int const trials = ballast_test::trials_of(100);
+  int const trials = ballast_test::trials_of(40);
   EXPECT_LE(longer_of(random, trials, false) * 100, trials);
 }
 
@@ -385,7 +385,7 @@ TEST(WholeStep, GivesEachReplicaItsShareOfTime)
   auto const factors = ballast::layout_pipeline(problem, layout).time_factors(0);
   EXPECT_THAT(factors, testing::ElementsAre(1U << 14, 1U << 16));
 
-  auto scheduler = ballast::schedule_layout<1>(problem, layout).value();
+  auto scheduler = ballast::schedule_layout<1>(problem, layout, ballast::insertion{}, {}, 1'000).value();
   ballast::scheduled_step<1> step;
   ASSERT_TRUE(scheduler(step, sizes, 0, 0, {}));
   using ballast::sample_id;

@@ -407,8 +407,8 @@ class layout_pipeline {
       all += static_cast<std::uint64_t>(problem_.sizes[sample * modules() + module]);
     }
     auto const mean = static_cast<tokens>(detail::divided_up(all, problem_.samples()));
-    uint128 const count = detail::divided_up(
-        problem_.global_batch, std::uint64_t{layout_.microbatches} * replicas(module));
+    std::uint64_t const parts = std::uint64_t{layout_.microbatches} * replicas(module);
+    uint128 const count = detail::divided_up(problem_.global_batch, parts);
     auto const time_of = [&](std::uint32_t replica) {
       packed_samples packed(*this, module, replica);
       for (uint128 each = 0; each < count; ++each) { packed.add(mean); }

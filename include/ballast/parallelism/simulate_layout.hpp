@@ -224,10 +224,9 @@ struct dealt_batch {
   for (std::size_t module = 0; module < modules; ++module) {
     std::vector<tokens> sizes;
     for (dealt_batch const& batch : batches) {
-      auto const& rows = batch.dealt.modules[module];
-      for (std::size_t row = 0; row < rows.size(); ++row) {
+      for (std::span<sample_id const> const samples : batch.dealt.modules[module]) {
         tokens size = 0;
-        for (sample_id const sample : rows[row]) {
+        for (sample_id const sample : samples) {
           size += batch.sizes[to_index(sample) * modules + module];
         }
         sizes.push_back(size);

@@ -637,6 +637,7 @@ struct bounded_kinds {
     return simulates_before(a.pair, b.pair);
   };
   std::vector<model_layout> asked;
+  asked.reserve(left.size());
   for (candidate const& each : left) { asked.push_back(each.pair.layout); }
   auto const is_new = [&asked](model_layout const& layout) {
     return std::none_of(asked.begin(), asked.end(), [&layout](model_layout const& each) {
