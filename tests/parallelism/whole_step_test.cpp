@@ -385,7 +385,8 @@ TEST(WholeStep, GivesEachReplicaItsShareOfTime)
   auto const factors = ballast::layout_pipeline(problem, layout).time_factors(0);
   EXPECT_THAT(factors, testing::ElementsAre(1U << 14, 1U << 16));
 
-  auto scheduler = ballast::schedule_layout<1>(problem, layout, ballast::insertion{}, {}, 1'000).value();
+  auto scheduler =
+      ballast::schedule_layout<1>(problem, layout, ballast::insertion{}, {}, 1'000).value();
   ballast::scheduled_step<1> step;
   ASSERT_TRUE(scheduler(step, sizes, 0, 0, {}));
   using ballast::sample_id;
