@@ -52,7 +52,7 @@ foreach(further IN ITEMS "" ";further")
     set(options --more-gpus 8:40GB:0.5 --frozen vision --leave-gpus --state 2,2,12)
   endif()
   compare("layouts;${profile}${further}"
-    FORM "^([0-9]+),[a-z]+,([0-9]+,[0-9]+,[0-9]+),1,1,[0-9]+,([0-9]+,[01]),1,[^,]+,[^,]+,([0-9]+)$"
+    FORM "^([0-9]+),[a-z]+,([0-9]+,[0-9]+,[0-9]+),1,1,[0-9]+,([0-9]+,[01]),1,[^,]+,[^,]+,([0-9]+),0,whole backwards$"
     TO "\\1,\\2,\\3,\\4"
     PROGRAM ${search} ${options})
 endforeach()
