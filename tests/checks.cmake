@@ -99,12 +99,11 @@ endif()
 # One build serves as the second compiler, as the sanitizers' run, and as the run of those tests that `test`
 # leaves out: clang compiles sanitized code in half of g++'s time. Without optimisation it does so in half of
 # that again, and without sanitizers in the code of GoogleTest and rapidcheck sooner still. Null and
-# misaligned references are not asked about, which takes two fifths of the run: the address sanitizer finds
-# what is used of the first. Programs in which
-# little of the library runs that does not run in others as well are built here by g++ instead, without
-# sanitizers (tests/CMakeLists.txt). Many tests wait for deadlines, so four run at once. The
-# files of a program come in reverse: in a unity build each sees those before it, and what one takes from a
-# file before it, which includes it by chance, is missing here.
+# misaligned references are not asked about, which would take two fifths of the run: the address sanitizer
+# finds what is used of the first. Programs in which little of the library runs that does not run in others
+# as well are built here by g++ instead, without sanitizers (tests/CMakeLists.txt). Many tests wait for
+# deadlines, so four run at once. The files of a program come in reverse: in a unity build each sees those
+# before it, and what one takes from a file before it, which includes it by chance, is missing here.
 if(BALLAST_CLANGXX)
   add_test(NAME clang_sanitized
     COMMAND ${CMAKE_CTEST_COMMAND}

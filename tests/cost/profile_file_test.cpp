@@ -170,6 +170,19 @@ TEST(ReadProfile, ReadsWhatIsWrittenByHand)
   EXPECT_EQ(modules[0].boundary_bytes, 0U);
   auto const sending = read_profile(by_hand + "vision,,boundary_bytes,,,2e6\n").value();
   EXPECT_EQ(sending.profiles().value()[0].boundary_bytes, 2'000'000U);
+  EXPECT_EQ(modules[0].weights_percent, 50U);
+  EXPECT_EQ(modules[0].held_percent, 100U);
+  std::string const split = by_hand + "vision,,weights_percent,,,40\nvision,,held_percent,,,25\n";
+  auto const parts = read_profile(split).value();
+  EXPECT_EQ(parts.profiles().value()[0].weights_percent, 40U);
+  EXPECT_EQ(parts.profiles().value()[0].held_percent, 25U);
+  EXPECT_EQ(read_profile(write_profile(parts)).value(), parts);
+  for (char const* const name : {"weights_percent", "held_percent"}) {
+    for (char const* const value : {"0", "101"}) {
+      EXPECT_THAT(read_profile(by_hand + "vision,," + name + ",,," + value + "\n").error().message,
+                  HasSubstr(name));
+    }
+  }
   EXPECT_EQ(modules[0].degrees[0].memory.activations(27, 64), 19'440'000'000U);
 }
 

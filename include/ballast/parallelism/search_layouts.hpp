@@ -48,15 +48,16 @@ struct layout_search_options {
   /// How many pairs of a layout and its numbers it is asked about for the first batch: those of the
   /// shortest steps as dealt, up to four of a layout. For each further batch the better half is left.
   std::size_t most_steps = 8;
-  /// Whether replicas of a module may have unequal tp where `step` is given: `most_steps` more layouts
-  /// are then asked about, in which a replica of a short layout is split, joined to another, added or
-  /// left out, or gives GPUs to another module.
+  /// Whether replicas of a module may have unequal tp where `step` is given: it is then asked about
+  /// `most_steps` more layouts, in which a replica of a short one is split, joined to another, added
+  /// or left out, or gives GPUs to another module.
   bool has_unequal_replicas = false;
   /// Schedules with split backwards that are tried beside whole ones, where samples are as dealt:
   /// without `step`.
   std::vector<layout_schedule> schedules{};
-  /// With how many pairs of a layout and its numbers: the most likely ones, first by rules, then, those of the
-  /// shortest steps first, planned. It may do two fifths of the work for it that the search has done, and 2^26.
+  /// With how many pairs of a layout and its numbers: the most likely ones, first by rules, then,
+  /// those of the shortest steps first, planned. That may be two fifths of the work that the search
+  /// has done, and 2^26.
   std::size_t most_scheduled = 16;
   /// What it may compute, in tasks that are simulated or bounded: the most likely layouts come
   /// first. 2^30 take about two seconds; `until_proven` takes what a proof takes.

@@ -420,8 +420,8 @@ class split_simulation {
 ///             (2) planned, it is no longer than with whole backwards
 /// Errors      those of price_layout, and of check_times: a stage or a transfer takes above 2^53
 ///             ps; infeasible: with the layout's schedule a rank keeps more than its GPU has memory
-///             for, or the stages are none that it is for; out_of_range: the sizes are no whole number of batches, or one is not from 0 to
-///             longest_sample, at `position`.
+///             for, or the stages are none that it is for; out_of_range: the sizes are no whole
+///             number of batches, or one is not from 0 to longest_sample, at `position`.
 /// Complexity  O(n (sizes + tasks of all pipelines)).
 /// Source      the broker between units of unequal dp: Z. Zhang et al., "DistTrain: Addressing
 ///             Model and Data Heterogeneity with Disaggregated Training for Multimodal Large
@@ -504,8 +504,9 @@ class split_simulation {
 ///                 problem's memory_quantile of them is not above
 ///             (2) with a schedule that splits backwards, what its tasks keep in their order, each
 ///                 microbatch by its own size up to that
-/// Errors      those of price_layout, and of simulate_layout for such a schedule; out_of_range: the sizes are no whole number of batches, or
-///             one is not from 0 to longest_sample, at `position`.
+/// Errors      those of price_layout, and of simulate_layout for such a schedule; out_of_range: the
+///             sizes are no whole number of batches, or one is not from 0 to longest_sample, at
+///             `position`.
 /// Complexity  O(n modules (samples log samples + microbatches)).
 [[nodiscard]] inline result<std::uint64_t> dealt_memory(layout_problem const& problem,
                                                         model_layout const& layout,

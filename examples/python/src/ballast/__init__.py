@@ -315,9 +315,7 @@ def plan(lengths: Any, bags: Union[int, str], *, cost: CostLike = "tokens",
     with _library.planner() as own:
         own.prepare("ballast_set_up_plan", job.key, job.options)
         seconds = own.call("ballast_partition", _library.byref(asked), _library.byref(found))
-        content = {"owner": _copied(found.owner, found.samples, 4),
-                   "offsets": _copied(found.first, found.bags + 1, 8),
-                   "samples": _copied(found.sample, found.samples, 4),
+        content = {**_library.rows_of(found, found.bags),
                    "costs": _copied(found.costs, found.samples, 8),
                    "loads": _copied(found.loads, found.bags, 8),
                    "gpus": _copied(found.bag_gpus, found.bags, 4),
@@ -414,9 +412,7 @@ def grid(lengths: Any, ranks: Union[int, str], *, cost: CostLike = "tokens",
 
 def _read_grid(found: Any, seconds: float, why: str) -> Grid:
     cells = found.microbatches * found.ranks
-    content = {"owner": _copied(found.owner, found.samples, 4),
-               "offsets": _copied(found.first, cells + 1, 8),
-               "samples": _copied(found.sample, found.samples, 4),
+    content = {**_library.rows_of(found, cells),
                "costs": _copied(found.costs, found.samples, 8),
                "loads": _copied(found.loads, cells, 8),
                "weights": _copied(found.filled, cells, 8),
@@ -472,9 +468,7 @@ def pack(lengths: Any, most_per_gpu: Optional[int] = None, *,
 
 
 def _read_packing(found: Any, seconds: float) -> Packing:
-    content = {"owner": _copied(found.owner, found.samples, 4),
-               "offsets": _copied(found.first, found.bins + 1, 8),
-               "samples": _copied(found.sample, found.samples - found.samples_left, 4),
+    content = {**_library.rows_of(found, found.bins, found.samples - found.samples_left),
                "loads": _copied(found.loads, found.bins, 8),
                "left": _copied(found.left, found.samples_left, 4),
                "empty": _copied(found.empty, found.empty_bins, 4),

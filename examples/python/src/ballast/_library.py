@@ -65,6 +65,13 @@ def copied(pointer: Optional[int], count: int, size: int) -> bytes:
     return ctypes.string_at(pointer, count * size) if pointer and count else b""
 
 
+def rows_of(found: Any, bins: int, placed: Optional[int] = None) -> dict[str, bytes]:
+    """The bin of each sample, and the samples of each bin, of which so many are placed."""
+    return {"owner": copied(found.owner, found.samples, 4),
+            "offsets": copied(found.first, bins + 1, 8),
+            "samples": copied(found.sample, found.samples if placed is None else placed, 4)}
+
+
 def place_of_bytes(content: bytes) -> Optional[int]:
     return ctypes.cast(ctypes.c_char_p(content), ctypes.c_void_p).value
 

@@ -128,9 +128,7 @@ def shard(lengths: Any, gpus: int, *, gpus_per_node: int = 8, cost: str = "token
     with _library.planner() as own:
         own.prepare("ballast_set_up_sharding", job.key, job.options)
         seconds = own.call("ballast_shard", _library.byref(step), _library.byref(found))
-        content = {"owner": _copied(found.owner, found.samples, 4),
-                   "offsets": _copied(found.first, found.groups + 1, 8),
-                   "samples": _copied(found.sample, found.samples, 4),
+        content = {**_library.rows_of(found, found.groups),
                    "first_gpu": _copied(found.group_first_gpu, found.groups, 4),
                    "gpus": _copied(found.group_gpus, found.groups, 4),
                    "costs": _copied(found.costs, found.samples, 8),
@@ -183,9 +181,7 @@ def plan_slots(lengths: Any, gpus: int, *, gpus_per_node: int = 8, cost: str = "
     with _library.planner() as own:
         own.prepare("ballast_set_up_sharding", job.key, job.options)
         seconds = own.call("ballast_plan_slots", _library.byref(step), _library.byref(found))
-        content = {"owner": _copied(found.owner, found.samples, 4),
-                   "offsets": _copied(found.first, found.groups + 1, 8),
-                   "samples": _copied(found.sample, found.samples, 4),
+        content = {**_library.rows_of(found, found.groups),
                    "first_group": _copied(found.first_group, found.slots + 1, 8),
                    "first_gpu": _copied(found.group_first_gpu, found.groups, 4),
                    "gpus": _copied(found.group_gpus, found.groups, 4),
