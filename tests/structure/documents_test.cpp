@@ -72,6 +72,18 @@ std::vector<snippet> snippets_of(source_file const& document)
   return all;
 }
 
+// Takes the includes that a block begins with, and the empty lines below them.
+code_lines take_includes(code_lines& block)
+{
+  code_lines includes;
+  while (!block.empty() && (block.front().empty() || block.front().starts_with("#include "))) {
+    if (!block.front().empty()) { includes.push_back(block.front()); }
+    block.erase(block.begin());
+  }
+  return includes;
+}
+
+// A block is its region, or that below the includes that a reader needs for it.
 problems of_snippets(source_file const& document, repository const& find)
 {
   problems found;
@@ -87,8 +99,16 @@ problems of_snippets(source_file const& document, repository const& find)
     auto const source = text ? region(*text, block.name) : std::nullopt;
     if (!source) {
       report(block.path + " has no region between two lines // [" + block.name + "]");
-    } else if (*source != flush_left(block.text)) {
-      report("differs from region [" + block.name + "] of " + block.path);
+    } else if (code_lines text_below = block.text; *source != flush_left(block.text)) {
+      for (std::string const& line : take_includes(text_below)) {
+        std::string const header = line.substr(0, line.find('>')).substr(line.find('<') + 1);
+        if (header.starts_with("ballast/") && !find("include/" + header)) {
+          report("includes " + header + ", which is not there");
+        }
+      }
+      if (*source != flush_left(text_below)) {
+        report("differs from region [" + block.name + "] of " + block.path);
+      }
     }
   }
   return found;
@@ -196,6 +216,16 @@ TEST(Snippets, MayDifferInCommonIndentationOnly)
   EXPECT_THAT(of_block(from_sum, "int a = 1;\n\n  a += 2;\n"), IsEmpty());
   EXPECT_THAT(of_block(from_sum, "int a = 1;\n\na += 2;\n"), ElementsAre(HasSubstr("differs")));
   EXPECT_THAT(of_block(from_sum, "int a = 1;\n"), ElementsAre(HasSubstr("d.md:3: differs")));
+}
+
+TEST(Snippets, MayBeginWithIncludes)
+{
+  std::string const from_sum = "<!-- snippet: a.cpp sum -->\n";
+  std::string const sum = "\nint a = 1;\n\n  a += 2;\n";
+  EXPECT_THAT(of_block(from_sum, "#include <vector>\n" + sum), IsEmpty());
+  EXPECT_THAT(of_block(from_sum, "#include <ballast/gone.hpp>\n" + sum),
+              ElementsAre(HasSubstr("includes ballast/gone.hpp, which is not there")));
+  EXPECT_THAT(of_block(from_sum, "#include <vector>\n"), ElementsAre(HasSubstr("differs")));
 }
 
 TEST(Snippets, NeedASourceThatExists)
