@@ -29,14 +29,12 @@ result<partition_plan> plan_within(std::vector<tokens> const& lengths, std::size
 
 TEST(Caps, HoldNoMoreThanMemoryDoes)
 {
-  // [capped]
   // A few long samples cost as much as many short ones, which hold more tokens.
   std::vector<ballast::tokens> const lengths{8000, 8000, 3000, 3000, 3000, 3000,
                                              3000, 3000, 3000, 3000, 2000, 2000};
   auto const cost = [](ballast::tokens length) { return length * length; };
   auto const plan =
       ballast::partition(lengths, ballast::one_gpu_bags(3), cost, {.most_per_gpu = 15'000});
-  // [capped]
   ASSERT_TRUE(plan) << plan.error().message;
   std::vector<tokens> held(3, 0);
   for (std::size_t sample = 0; sample < lengths.size(); ++sample) {

@@ -40,12 +40,10 @@ result<partition_plan> plan_equal(std::vector<tokens> const& lengths, std::size_
 
 TEST(EqualCounts, GiveEveryBagAsManySamples)
 {
-  // [equal_count]
   std::vector<ballast::tokens> const lengths{9000, 700, 600, 600, 500, 400, 300, 200};
   auto const cost = [](ballast::tokens length) { return length * length + 100 * length; };
   auto const plan = ballast::partition(lengths, ballast::one_gpu_bags(4), cost,
                                        {.samples = ballast::counts::equal()});
-  // [equal_count]
   ASSERT_TRUE(plan);
   EXPECT_THAT(counts_of(*plan), ElementsAre(2, 2, 2, 2));
   EXPECT_EQ(plan->owner[0], plan->owner[7]);  // the longest has the shortest as its companion
@@ -191,14 +189,12 @@ TEST(EqualCounts, GoBeyondSwapsOfSingleSamples)
 
 TEST(EqualCounts, CountWhatStaysTogetherAsOne)
 {
-  // [together]
   // Two answers to each of four prompts; every bag gets two prompts.
   std::vector<ballast::tokens> const lengths{900, 100, 400, 500, 300, 300, 200, 700};
   std::vector<std::int64_t> const prompts{11, 11, 12, 12, 13, 13, 14, 14};
   auto const plan = ballast::partition(lengths, ballast::one_gpu_bags(2),
                                        [](ballast::tokens length) { return length; },
                                        {.together = prompts, .samples = ballast::counts::equal()});
-  // [together]
   ASSERT_TRUE(plan);
   EXPECT_THAT(counts_of(*plan), ElementsAre(4, 4));
   for (std::size_t sample = 0; sample < 8; sample += 2) {

@@ -351,13 +351,11 @@ result<partition_plan> plan_under(placement_limits const& constraints,
 
 TEST(PartitionUnderConstraints, KeepsSamplesTogether)  // Ensures (5)
 {
-  // [constraints]
   std::vector<ballast::tokens> const lengths{7, 2, 6, 5, 3, 1};
   std::vector<std::int64_t> const prompts{4, 9, 4, 9, 8, 8};
   auto const plan = ballast::partition(
       lengths, ballast::one_gpu_bags(2), [](ballast::tokens length) { return length; },
       {.together = prompts}, ballast::longest_processing_time{});
-  // [constraints]
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_THAT(plan->owner,
               ElementsAre(bag_id{0}, bag_id{1}, bag_id{0}, bag_id{1}, bag_id{1}, bag_id{1}));

@@ -114,7 +114,6 @@ TEST(PartitionVectorsDeathTest, EndsTheProgramWhenAPolicyIsWrong)
 
 TEST(PartitionVectorsInBags, DescribesThePlanItMakes)
 {
-  // [vectors_in_bags]
   struct sample {
     ballast::tokens text;
     ballast::tokens image;
@@ -134,7 +133,6 @@ TEST(PartitionVectorsInBags, DescribesThePlanItMakes)
   ballast::bag_layout const bags(two_and_one, gpu_speeds);
   auto const plan = ballast::partition(samples, bags, encoder_and_llm, length,
                                        {.together = prompts, .most_per_gpu = 800});
-  // [vectors_in_bags]
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_EQ(plan->loads, (std::vector<cost_vector<2>>{{10'800, 12'400}, {0, 4'800}}));
   EXPECT_EQ(plan->makespan, (ratio{62, 1}));

@@ -24,12 +24,10 @@ using testing::HasSubstr;
 
 TEST(PlacementRules, GiveEachBagAtMostSoManySamples)
 {
-  // [most_samples]
   std::vector<ballast::tokens> const lengths = {90, 30, 20, 20, 10, 10};
   auto const plan = ballast::partition(lengths, ballast::one_gpu_bags(2), std::identity{},
                                        {.samples = ballast::counts::at_most(3)});
   // 90 10 10 and 30 20 20: without the rule it is 90 alone.
-  // [most_samples]
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_EQ(plan->loads, (std::vector<std::int64_t>{110, 70}));
   EXPECT_TRUE(plan->proven_optimal());
@@ -37,13 +35,11 @@ TEST(PlacementRules, GiveEachBagAtMostSoManySamples)
 
 TEST(PlacementRules, KeepSamplesOfOneKeyApart)
 {
-  // [apart]
   std::vector<ballast::tokens> const lengths = {60, 20, 20, 20};
   std::vector<int> const prompts = {7, 1, 1, 2};  // two samples of prompt 1
   auto const plan =
       ballast::partition(lengths, ballast::one_gpu_bags(2), std::identity{}, {.apart = prompts});
   // 60 20 and 20 20, where 60 and 20 20 20 would be level.
-  // [apart]
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_EQ(plan->loads, (std::vector<std::int64_t>{80, 40}));
   EXPECT_TRUE(plan->proven_optimal());
@@ -51,12 +47,10 @@ TEST(PlacementRules, KeepSamplesOfOneKeyApart)
 
 TEST(PlacementRules, LetASampleAboveASoftCapStandAlone)
 {
-  // [soft_cap]
   std::vector<ballast::tokens> const lengths = {150, 60, 40, 30};
   auto const plan = ballast::partition(lengths, ballast::one_gpu_bags(3), std::identity{},
                                        {.also = {{.most_per_gpu = 100, .is_soft = true}}});
   // plan->above_cap has bag 0, with the sample of 150 alone.
-  // [soft_cap]
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_EQ(plan->above_cap, (std::vector<bag_id>{bag_id{0}}));
   EXPECT_EQ(plan->loads, (std::vector<std::int64_t>{150, 60, 70}));

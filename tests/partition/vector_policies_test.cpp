@@ -339,7 +339,6 @@ TEST(VectorExact, PlacesEverySample)  // Ensures (1) (2)
 
 TEST(VectorExact, MakesTheQuantityThatDoesNotBindSmallToo)  // Ensures (6)
 {
-  // [others]
   // All tokens of eight samples, and those that count in the loss.
   std::vector<ballast::cost_vector<2>> const samples = {{8000, 200}, {8000, 7900}, {4000, 3900},
                                                         {4000, 100}, {6000, 3000}, {2000, 1900},
@@ -349,7 +348,6 @@ TEST(VectorExact, MakesTheQuantityThatDoesNotBindSmallToo)  // Ensures (6)
                          {}, ballast::refine<>{.nodes = 100'000});
   // The largest total is 11,000, and no plan is below it; of these plans, this one has the least
   // number of tokens that count, 7,900.
-  // [others]
   ASSERT_TRUE(plan) << plan.error().message;
   std::int64_t most = 0;
   for (auto const& load : plan->loads) { most = std::max(most, load[1]); }
