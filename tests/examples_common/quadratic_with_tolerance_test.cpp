@@ -93,7 +93,6 @@ TEST(QuadraticWithTolerance, OrdersBagsTransitively)  // where "within v of each
   EXPECT_THAT(plan.loads, ElementsAre(8, 7, 6));
 }
 
-// [direct]
 // The time that attention and the dense layers take together, as one cost: lambda is 1/3072.
 constexpr ballast::quadratic_cost tokens_and_pairs{.linear = 3072, .quadratic = 1};
 
@@ -108,7 +107,6 @@ ballast::partition_plan by_cost(std::vector<ballast::tokens> const& lengths)
   return *ballast::partition(lengths, ballast::one_gpu_bags(16), tokens_and_pairs, {},
                              ballast::longest_processing_time{});
 }
-// [direct]
 
 TEST(QuadraticWithTolerance, IsLongerThanBalancingTheCostItself)
 {
