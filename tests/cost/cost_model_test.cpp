@@ -141,7 +141,6 @@ TEST(SumOf, AddsTheAttentionOfEveryModel)  // Ensures (2)
 
 TEST(SumOf, PricesAMultimodalSample)
 {
-  // [composed]
   struct document {
     ballast::tokens patches;  // what the vision encoder sees
     ballast::tokens merged;   // what the language model sees: text and merged patches
@@ -158,7 +157,6 @@ TEST(SumOf, PricesAMultimodalSample)
                                     ballast::cost_of{llm.cost, &document::merged}};
   EXPECT_EQ(cost(document{.patches = 4096, .merged = 1200}), 1'556'480 + 3'776'400);
   EXPECT_EQ(cost(document{.patches = 0, .merged = 1200}), llm.cost(1200));
-  // [composed]
 }
 
 __extension__ typedef __int128 wide;

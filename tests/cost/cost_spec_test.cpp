@@ -14,13 +14,11 @@ static_assert(std::regular<cost_spec>);
 
 TEST(CostSpec, ReadsATransformer)
 {
-  // [spec]
   auto const spec =
       ballast::parse_cost_spec("transformer:d=3072,gamma=0.405,layers=57,heads=24").value();
   EXPECT_EQ(spec.shape.head_dim, 128U);
   EXPECT_EQ(spec.log2_flops_per_unit, 22);
   EXPECT_EQ(spec.cost(4488), 15'176'314);
-  // [spec]
 }
 
 TEST(CostSpec, FillsInTheClassicShape)  // Ensures (1)

@@ -249,7 +249,6 @@ RC_GTEST_PROP(InterpolatedCost, IsTheTimeOfBothKindsOfWork, ())  // Ensures (1) 
 
 TEST(InterpolatedCost, ReadsEachTableAtTheSamplesLength)  // Ensures (1)
 {
-  // [interpolated]
   // Measured FLOP per second of one module at three lengths: of attention, which gains from long
   // samples, and of the products with weights, which are fast from the start.
   std::array<ballast::tokens, 3> const lengths = {1024, 4096, 16384};
@@ -264,7 +263,6 @@ TEST(InterpolatedCost, ReadsEachTableAtTheSamplesLength)  // Ensures (1)
   EXPECT_EQ(cost(1024), 39'302'718'274);   // picoseconds: 39 ms
   EXPECT_EQ(cost(2560), 103'666'561'059);  // halfway: 390 and 180 TFLOP per second
   EXPECT_EQ(cost(16384), 996'890'542'516);
-  // [interpolated]
 }
 
 TEST(InterpolatedCost, OverflowsWhereTheTimeDoesNotFit)  // Ensures (2)
@@ -341,7 +339,6 @@ RC_GTEST_PROP(PackedCost, IsTheSumOfItsPartsInAnyOrder, ())  // Ensures (3)
 
 TEST(PackedCost, UsesTheWeightsOfShortSamplesAsWellAsOfALongOne)
 {
-  // [packed]
   // Measured FLOP per second: of the weights over the tokens of a pack, of attention over a sample.
   std::array<ballast::tokens, 3> const lengths = {1024, 4096, 16384};
   std::array<double, 3> const linear = {250e12, 400e12, 400e12};
@@ -356,7 +353,6 @@ TEST(PackedCost, UsesTheWeightsOfShortSamplesAsWellAsOfALongOne)
   EXPECT_EQ(cost(four), 150'266'589'129);  // picoseconds: 150 ms, packed
   EXPECT_EQ(cost(one), 168'591'782'926);   // as many tokens that all attend to each other
   EXPECT_EQ(4 * cost(std::span(four).first(1)), 229'431'426'328);  // four calls
-  // [packed]
 }
 
 TEST(PackedCost, IsNoneWhereALengthOrASumDoesNotFit)  // Ensures (4)

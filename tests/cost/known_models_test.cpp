@@ -69,13 +69,11 @@ TEST(KnownModels, AreTransformersWithNamesOfTheirOwn)
 
 TEST(KnownModels, AreFoundByName)
 {
-  // [known]
   constexpr auto flux = ballast::known_shape("flux");  // another name is a compile error
   static_assert(flux.layers == 57 && flux.hidden == 3072);
   auto const llm = ballast::find_known_model("llama3-8b").value();
   auto const flops = ballast::forward_flops(llm.shape).value();
   EXPECT_EQ(flops.linear, 15'009'316'864);  // per token: twice the weights that it passes
-  // [known]
   for (known_model const& model : known_models) {
     EXPECT_EQ(find_known_model(model.name).value().shape, model.shape);
   }

@@ -177,7 +177,6 @@ RC_GTEST_PROP(GammaCorrected, ChoosesAUnitThatSuitsTheModel, ())  // Ensures (1)
 
 TEST(GammaCorrected, PricesTheSequencesOfMixedResolutionTraining)
 {
-  // [gamma]
   // One layer of a diffusion transformer of width 3072, whose attention takes 0.405 times as long
   // per FLOP as its other products.
   auto const layer = ballast::forward_flops(ballast::classic_transformer(3072)).value();
@@ -187,7 +186,6 @@ TEST(GammaCorrected, PricesTheSequencesOfMixedResolutionTraining)
   EXPECT_EQ(cost(256), 889'713);       // a 256-pixel image
   EXPECT_EQ(cost(4488), 17'040'072);   // a 1024-pixel image with 392 tokens of text
   EXPECT_EQ(cost(16776), 79'349'264);  // a 2048-pixel image with as much text
-  // [gamma]
   EXPECT_EQ(forward_flops(classic_transformer(3072)).value(),
             (flop_polynomial{226'492'416, 12'288}));
 }

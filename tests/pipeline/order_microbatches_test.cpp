@@ -114,7 +114,6 @@ TEST(OrderMicrobatches, OrdersTheSlotsOfAGrid)
   for (auto& length : lengths) { length = random.between(1, random.below(6) == 0 ? 4000 : 600); }
   auto const cost = [](ballast::tokens length) { return length; };
   ballast::microbatches const slots{.number = 6, .meet = ballast::grid_meeting::microbatch};
-  // [ordered_slots]
   auto const grid = ballast::partition_grid(lengths, ballast::one_gpu_bags(4), slots, cost).value();
   auto const stage_takes = [&](std::size_t slot, std::size_t stage) {
     ballast::time_units longest = 0;  // of any rank: the encoder takes a third of it
@@ -129,7 +128,6 @@ TEST(OrderMicrobatches, OrdersTheSlotsOfAGrid)
                                             ballast::one_forward_one_backward{}, grid.microbatches);
   auto const plan = ballast::order_microbatches(schedule, times, ballast::local_search{}).value();
   // plan.order[position] is the slot that every rank computes there
-  // [ordered_slots]
   std::vector<std::size_t> ordered;
   for (auto const slot : plan.order) { ordered.push_back(to_index(slot)); }
   std::ranges::sort(ordered);

@@ -269,14 +269,12 @@ TEST(StepSlotsDeathTest, HasNoWeightForTheMeanOfRowsOfWhichSomeHaveALoss)  // Ex
 
 TEST(StepSlots, PlansPaddedBatches)  // Ensures (1)
 {
-  // [padded]
   auto const sums = [](tokens source, tokens target) { return source + target; };
   std::vector<std::vector<tokens>> const read = {{8, 5}, {4, 1}};  // by rank
   ballast::run_ranks(2, [&](thread_communicator& comm) {
     step_balancer balancer(comm, ballast::one_gpu_bags(2), sums, {.microbatches = {.number = 2}});
     ASSERT_TRUE(balancer.plan(read[comm.rank()]));
     // One rank computes 8 and 1, the other 5 and 4, in slots of their own: a step of 9.
-    // [padded]
     EXPECT_EQ(balancer.grid().makespan, (ballast::ratio{9, 1}));
     EXPECT_EQ(balancer.slots().size(), 2U);
     for (auto const slot : balancer.slots()) {
