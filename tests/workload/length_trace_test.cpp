@@ -96,7 +96,6 @@ TEST(LengthTrace, ReadsRealVideoQuestions)
   char const* const data = std::getenv("BALLAST_DATA");
   if (data == nullptr) { GTEST_SKIP() << "BALLAST_DATA names no folder of real length traces"; }
   std::string const path = std::string(data) + "/nextqa_video.csv";
-  // [worked_example]
   auto const trace =
       ballast::read_file(path, ballast::read_length_trace, "text_tokens+video_tokens_qwen2vl");
   ASSERT_TRUE(trace) << trace.error().message;
@@ -108,7 +107,6 @@ TEST(LengthTrace, ReadsRealVideoQuestions)
   EXPECT_EQ(lengths.quantile({99, 100}), 38'903);
   EXPECT_EQ(lengths.max(), 66'996);
   EXPECT_EQ(lengths.mean(), (ballast::ratio{176'522'646, 13'560}));  // 13018 tokens
-  // [worked_example]
 }
 
 std::array<std::string, 2> const two_modules = {"vision", "`the llm`"};

@@ -104,12 +104,10 @@ TEST(DrawBatch, RepeatsTheCodesOverTheJob)
 
 TEST(DrawBatch, DrawsOneAspectPerGpuAndOneTextPerSample)  // Ensures (2) (3)
 {
-  // [data_codes]
   auto const codes = ballast::parse_data_codes("g16b4i256f1s0,g4b5i512f1s0").value();
   ballast::random_source random(/*seed=*/42);
   auto const batch = ballast::draw_batch(codes, /*gpus=*/40, {}, random).value();
   EXPECT_EQ(batch.lengths.size(), 2U * (16 * 4 + 4 * 5));
-  // [data_codes]
   random_source again(42);
   std::size_t sample = 0;
   for (std::size_t gpu = 0; gpu < 40; ++gpu) {
@@ -263,7 +261,6 @@ TEST(BatchSampler, DealsContiguousBlocksThatDifferByOne)  // Ensures (2)
 
 TEST(BatchSampler, RepeatsItselfForTheSameSeed)  // Ensures (3)
 {
-  // [steps]
   std::vector<tokens> const trace = {120, 4096, 310, 95, 2048, 770};
   ballast::batch_sampler sampler(trace, /*batch=*/4, /*gpus=*/2, /*seed=*/7);
   ballast::sample_batch step;
@@ -271,7 +268,6 @@ TEST(BatchSampler, RepeatsItselfForTheSameSeed)  // Ensures (3)
     sampler.next_into(step);                        // replaces what the step before was
     EXPECT_EQ(step.lengths.size(), samples);
   }
-  // [steps]
   batch_sampler same(trace, 4, 2, 7);
   batch_sampler other(trace, 4, 2, 8);
   EXPECT_NE(same.next(), other.next());
