@@ -262,8 +262,8 @@ TEST(HybridSharding, PlansStepsWithoutWorkAndOnOneGpu)
 
 TEST(HybridSharding, PlansAStepOnNodesOfDifferentSizes)
 {
-  std::vector<tokens> const lengths{60'000, 9000, 4000, 2500, 2500, 1800, 700, 300};
   // [shard]
+  std::vector<ballast::tokens> const lengths{60'000, 9000, 4000, 2500, 2500, 1800, 700, 300};
   auto const machines = ballast::cluster_of({8, 6}).value();
   auto const model = ballast::find_known_model("llama3-8b").value().shape;
   ballast::gamma_fit const measured{.seconds_per_flop = 1 / 400e12, .gamma = 1};  // or fit_latency
