@@ -17,8 +17,9 @@ function(run)
 endfunction()
 
 function(demonstrate name)
-  run(plan ${ARGN} --gpus 32 --bags g1n32 --bags g2n16 --bags g4n8 --bags g8n4)
-  run(plan ${ARGN} --gpus 32 --bags g4n8
+  list(APPEND ARGN --cost transformer:d=3072,gamma=0.405 --gpus 32)
+  run(plan ${ARGN} --bags g1n32 --bags g2n16 --bags g4n8 --bags g8n4)
+  run(plan ${ARGN} --bags g4n8
     --report ${OUTPUT}/${name}.html --timeline ${OUTPUT}/${name}.json)
 endfunction()
 

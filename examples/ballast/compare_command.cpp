@@ -31,13 +31,13 @@ outcome<std::vector<job_options>> jobs_of(compare_options const& options)
 {
   std::vector<std::string> policies = options.policies;
   if (policies.empty()) { policies.push_back(options.job.policy); }
-  std::vector<std::size_t> limits = options.most_tokens_per_gpu;
+  std::vector<std::size_t> limits = options.most_per_gpu;
   if (limits.empty()) { limits.push_back(0); }
   std::size_t const bags = std::max<std::size_t>(options.job.bags.size(), 1);
   std::size_t const count = policies.size() * limits.size() * bags;
   if (count > most_combinations) {
     return usage(
-        fmt::format("{} of --policy, {} of --most-tokens-per-gpu and {} of --bags are {} "
+        fmt::format("{} of --policy, {} of --most-per-gpu and {} of --bags are {} "
                     "combinations; give {} at most",
                     policies.size(), limits.size(), bags, count, most_combinations));
   }
@@ -46,7 +46,7 @@ outcome<std::vector<job_options>> jobs_of(compare_options const& options)
     for (std::size_t const limit : limits) {
       job_options& job = jobs.emplace_back(options.job);
       job.policy = policy;
-      job.most_tokens_per_gpu = limit;
+      job.most_per_gpu = limit;
       if (auto const read = read_policy(job); !read) { return tl::unexpected(read.error()); }
       if (auto const read = read_limits(job); !read) { return tl::unexpected(read.error()); }
     }
@@ -78,7 +78,7 @@ outcome<combination> plan_all(compare_run& run, named_layout const& bags, progre
   bool const is_first = run.combinations.empty();
   combination sums;
   sums.policy = work.options.policy;
-  sums.most_tokens_per_gpu = work.options.most_tokens_per_gpu;
+  sums.most_per_gpu = work.options.most_per_gpu;
   sums.bags = bags.bags;
   std::vector<double> seconds;
   auto const done = for_each_step(work, bags, shown, [&](planned_step const& step) {
@@ -114,7 +114,7 @@ double above_best(compare_run const& run, combination const& each)
 std::string table_of(compare_run const& run)
 {
   bool const is_limited = std::ranges::any_of(
-      run.combinations, [](combination const& each) { return each.most_tokens_per_gpu != 0; });
+      run.combinations, [](combination const& each) { return each.most_per_gpu != 0; });
   std::size_t policy_width = 8;
   std::size_t bags_width = 5;
   for (combination const& each : run.combinations) {
@@ -123,15 +123,14 @@ std::string table_of(compare_run const& run)
   }
   job listed = run.job;
   listed.options.policy = "as below";
-  listed.options.most_tokens_per_gpu = 0;
+  listed.options.most_per_gpu = 0;
   std::string out = heading_of(listed, run.samples);
   auto const row = [&](std::string const& policy, std::string const& bags,
                        combination const& each) {
     std::string line = fmt::format("{:<{}}{:<{}}", policy, policy_width, bags, bags_width);
     if (is_limited) {
-      line += fmt::format("{:>10}", each.most_tokens_per_gpu == 0
-                                        ? ""
-                                        : fmt::format("{}", each.most_tokens_per_gpu));
+      line +=
+          fmt::format("{:>10}", each.most_per_gpu == 0 ? "" : fmt::format("{}", each.most_per_gpu));
     }
     line += fmt::format("{:>12.3f}{:>8.1f} %{:>10.2f} %", each.balance_ratio, 100 * each.idle_share,
                         100 * above_best(run, each));
@@ -166,12 +165,12 @@ nlohmann::ordered_json to_json(compare_run const& run)
     return json;
   };
   nlohmann::ordered_json json = settings_json(run.job, "", run.samples);
-  for (char const* const name : {"bags", "policy", "most_tokens_per_gpu"}) { json.erase(name); }
+  for (char const* const name : {"bags", "policy", "most_per_gpu"}) { json.erase(name); }
   json["as_read"] = balance(run.as_read);
   json["combinations"] = nlohmann::ordered_json::array();
   for (combination const& each : run.combinations) {
     nlohmann::ordered_json entry = {{"policy", each.policy}, {"bags", each.bags}};
-    if (each.most_tokens_per_gpu != 0) { entry["most_tokens_per_gpu"] = each.most_tokens_per_gpu; }
+    if (each.most_per_gpu != 0) { entry["most_per_gpu"] = each.most_per_gpu; }
     entry.update(balance(each));
     entry["gap_mean"] = each.gap_mean;
     entry["gap_max"] = each.gap_max;
@@ -196,9 +195,8 @@ pages::compare_page_data page_of(compare_run const& run)
   page.as_read = shown("as read", run.as_read);
   for (combination const& each : run.combinations) {
     std::string const limit =
-        each.most_tokens_per_gpu == 0
-            ? ""
-            : fmt::format(", at most {}", count_of(each.most_tokens_per_gpu, "token"));
+        each.most_per_gpu == 0 ? ""
+                               : fmt::format(", at most {}", count_of(each.most_per_gpu, "token"));
     page.plans.push_back(shown(fmt::format("{} over {}{}", each.policy, each.bags, limit), each));
   }
   job const& work = run.job;
@@ -237,7 +235,7 @@ outcome<compare_run> run_compare(compare_options const& options)
   run.job.trace_text = std::string();  // all lengths are read
   for (job_options const& each : *jobs) {
     run.job.options.policy = each.policy;
-    run.job.options.most_tokens_per_gpu = each.most_tokens_per_gpu;
+    run.job.options.most_per_gpu = each.most_per_gpu;
     run.job.policy = *read_policy(each);
     run.job.limits = *read_limits(each);
     for (named_layout const& bags : run.job.layouts) {

@@ -13,7 +13,7 @@ namespace cli {
 struct compare_options {
   job_options job;
   std::vector<std::string> policies;  ///< empty: that of the job
-  std::vector<std::size_t> most_tokens_per_gpu;
+  std::vector<std::size_t> most_per_gpu;
   std::string report;  ///< path of the HTML page, or empty
 };
 
@@ -23,7 +23,7 @@ inline constexpr std::size_t most_combinations = 12;
 /// All steps by one policy over one layout: means, except where the name says otherwise.
 struct combination {
   std::string policy;
-  std::size_t most_tokens_per_gpu = 0;  ///< 0: no limit
+  std::size_t most_per_gpu = 0;  ///< 0: no limit
   std::string bags;
   double heaviest = 0;  ///< work of the busiest GPU
   double balance_ratio = 0;

@@ -144,10 +144,6 @@ std::string table_of(grid_run const& run)
   plan_options const& options = run.options;
   std::string out = heading_of(run.job, static_cast<std::int64_t>(run.samples));
   out += fmt::format("ranks meet {}", meeting_text(options));
-  if (options.most_tokens_per_microbatch != 0) {
-    out += fmt::format(", at most {} in a microbatch",
-                       count_of(options.most_tokens_per_microbatch, "token"));
-  }
   out += fmt::format("\n\n{:<14}{:>20}{:>18}{:>10}{:>8}{:>9}{:>10}\n", "", "microbatches",
                      "step / mean", "gap", "empty", "tokens", "planning");
   out += fmt::format("{:<14}{:>10}{:>10}{:>9}{:>9}{:>10}{:>8}{:>9}{:>10}\n", "bags", "planned",
@@ -171,9 +167,6 @@ nlohmann::ordered_json json_of(grid_run const& run)
   auto json =
       settings_json(run.job, run.job.layouts.front().bags, static_cast<std::int64_t>(run.samples));
   json["meet"] = options.meet;
-  if (options.most_tokens_per_microbatch != 0) {
-    json["most_tokens_per_microbatch"] = options.most_tokens_per_microbatch;
-  }
   if (!options.kind.empty()) { json["kind"] = options.kind; }
   json["microbatches_mean"] = mean_of(run, &grid_step_figures::microbatches);
   json["fewest_microbatches_mean"] = mean_of(run, &grid_step_figures::fewest);
@@ -233,10 +226,7 @@ std::string page_of(grid_run const& run)
                                      " per step" + short_step_text(work)},
                      {"GPUs", machines_text(work)},
                      {"Bags", work.layouts.front().bags},
-                     {"Most tokens in a microbatch",
-                      run.options.most_tokens_per_microbatch == 0
-                          ? "no limit"
-                          : fmt::format("{}", run.options.most_tokens_per_microbatch)},
+                     {"Plan", policy_text(work.options)},
                      {"Cost model", work.options.cost},
                      {"Seed", fmt::format("{}", work.options.seed)}});
   return page.markup();
@@ -282,29 +272,25 @@ outcome<grid_run> run_grid(plan_options const& options)
     return tl::unexpected(checked.error());
   }
   ballast::microbatches grid;
-  std::vector<std::int64_t> most_of_bag;
   if (options.microbatches != "auto") {
+    constexpr std::string_view multiple = "multiple_of:";
+    bool const is_multiple = options.microbatches.starts_with(multiple);
+    std::string_view const text =
+        std::string_view(options.microbatches).substr(is_multiple ? multiple.size() : 0);
     std::size_t number = 0;
-    auto const [end, wrong] =
-        std::from_chars(options.microbatches.data(),
-                        options.microbatches.data() + options.microbatches.size(), number);
+    auto const [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), number);
     constexpr std::size_t most = std::size_t{1} << 20;
-    if (wrong != std::errc() || end != options.microbatches.data() + options.microbatches.size() ||
-        number == 0 || number > most) {
-      return usage(fmt::format("--microbatches: '{}' is no number from 1 to {}; give one, or auto",
-                               options.microbatches, most));
-    }
-    if (number % options.multiple_of != 0) {
+    if (wrong != std::errc() || end != text.data() + text.size() || number == 0 || number > most) {
       return usage(
-          fmt::format("--microbatches: {} is no multiple of {}, as --multiple-of says; "
-                      "give one that is, or auto",
-                      number, options.multiple_of));
+          fmt::format("--microbatches: '{}' is no number from 1 to {}; give one, multiple_of:N, or "
+                      "auto",
+                      options.microbatches, most));
     }
-    grid.number = number;
-  }
-  grid.multiple_of = options.multiple_of;
-  if (options.most_tokens_per_microbatch != 0) {
-    most_of_bag.assign(1, static_cast<std::int64_t>(options.most_tokens_per_microbatch));
+    if (is_multiple) {
+      grid.multiple_of = number;
+    } else {
+      grid.number = number;
+    }
   }
   grid.meet = options.meet == "step" ? grid_meeting::step : grid_meeting::microbatch;
 
@@ -316,7 +302,6 @@ outcome<grid_run> run_grid(plan_options const& options)
   run.job = std::move(*work);
   run.job.options.policy = "partition_grid";
   named_layout const& bags = run.job.layouts.front();
-  if (!most_of_bag.empty()) { most_of_bag.assign(bags.layout.size(), most_of_bag.front()); }
   ballast::placement_limits limits = run.job.limits;
 
   std::vector<std::int64_t> kind_of_row;
@@ -346,7 +331,6 @@ outcome<grid_run> run_grid(plan_options const& options)
     limits.together = together;
     limits.home = batch.source;
     limits.also = caps_of_step(taken_by_caps, batch, run.job);
-    if (!most_of_bag.empty()) { limits.also.add({.most = most_of_bag}); }
     grid.kinds = kinds;
     run.all_samples += batch.lengths.size();
     for (std::size_t sample = 0; sample < batch.lengths.size(); ++sample) {

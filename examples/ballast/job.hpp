@@ -29,14 +29,14 @@ struct job_options {
   std::vector<std::string> bags;  ///< empty: bags of one GPU; auto: chosen
   bool largest_bags_first = false;       ///< where bags in the order written do not fit
   std::string short_samples = "refuse";  ///< or admit: those with fewer tokens than bags have GPUs
-  std::string cost = "transformer:d=3072,gamma=0.405";
+  std::string cost = "tokens";
   std::string measured;  ///< CSV file of measured times to fit the cost to, or empty
   double tflops = 0;     ///< of the fastest GPU, turns FLOP into predicted time; 0: 400
   std::string policy = "refine";
-  std::size_t most_tokens_per_gpu = 0;  ///< 0: no limit
-  std::vector<std::string> also;        ///< further caps, EXPR:N
-  std::string samples = "any";          ///< how many each bag gets
-  std::string then;                     ///< what decides among the shortest plans, or empty
+  std::size_t most_per_gpu = 0;   ///< 0: no limit
+  std::vector<std::string> also;  ///< further caps, EXPR:N
+  std::string samples = "any";    ///< how many each bag gets
+  std::string then;               ///< what decides among the shortest plans, or empty
   std::uint32_t within_per_million = 0;
   std::string together;     ///< columns whose equal values keep samples together, or empty
   bool no_shuffle = false;  ///< steps take the rows of the trace as they stand

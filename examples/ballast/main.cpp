@@ -139,6 +139,16 @@ void add_format(CLI::App& app, std::string& format)
       ->capture_default_str();
 }
 
+void add_samples(CLI::App& app, std::string& samples, std::string const& what)
+{
+  app.add_option("--samples", samples,
+                 what +
+                     ": any, at_most:N, equal (counts differ by one at most), multiple_of:N "
+                     "(each count is a multiple) or filled (none gets nothing)")
+      ->type_name("RULE")
+      ->capture_default_str();
+}
+
 /// What plans keep to beside the tokens of a GPU.
 void add_limits(CLI::App& app, cli::job_options& options)
 {
@@ -149,11 +159,7 @@ void add_limits(CLI::App& app, cli::job_options& options)
       ->expected(1)
       ->allow_extra_args(false)
       ->take_all();
-  app.add_option("--samples", options.samples,
-                 "How many samples each bag gets: any, equal, equal:N (all counts but one are "
-                 "multiples of N), at_most:N or filled")
-      ->type_name("RULE")
-      ->capture_default_str();
+  add_samples(app, options.samples, "How many samples each bag gets");
   app.add_option("--then", options.then,
                  "What decides among plans of one makespan: level (the next latest bags too) or "
                  "fewest_moves (of tokens)")
@@ -170,8 +176,9 @@ void add_planning(CLI::App& app, cli::job_options& options)
 {
   add_policy(app, options.policy);
   add_number<std::size_t>(
-      app, "--most-tokens-per-gpu", options.most_tokens_per_gpu, 1, most_tokens,
-      "Most tokens that a GPU can hold; no plan exceeds it (default: no limit)");
+      app, "--most-per-gpu", options.most_per_gpu, 1, most_tokens,
+      "Most tokens that a GPU can hold, with --microbatches at a time; no plan exceeds it "
+      "(default: no limit)");
   add_limits(app, options);
 }
 
@@ -215,7 +222,9 @@ void add_job(CLI::App& app, cli::job_options& options)
       ->type_name("WHAT")
       ->check(one_of({"refuse", "admit"}))
       ->capture_default_str();
-  app.add_option("--cost", options.cost, "Cost model: transformer:d=3072,gamma=0.405 or tokens")
+  app.add_option(
+         "--cost", options.cost,
+         "Cost model: tokens, or transformer:d=3072,gamma=0.405, which counts attention too")
       ->type_name("MODEL")
       ->capture_default_str();
   add_input(app, "--measured", options.measured,
@@ -270,11 +279,7 @@ CLI::App& add_partition(CLI::App& app, cli::partition_options& options)
                           "own, at least 16 MiB and "
                           "at most 1 GiB)");
   add_policy(partition, options.policy);
-  partition
-      .add_option("--samples", options.samples,
-                  "How many jobs each machine gets: any, equal, equal:N, at_most:N or filled")
-      ->type_name("RULE")
-      ->capture_default_str();
+  add_samples(partition, options.samples, "How many jobs each machine gets");
   add_format(partition, options.format);
   add_plan_file(partition, options.plan, "which machine does which job of each instance",
                 "step,sample,bag,cost");
@@ -291,13 +296,12 @@ CLI::App& add_pack(CLI::App& app, cli::pack_options& options)
       ->type_name("EXPR")
       ->check(no_empty("expression", "name a column"));
   constexpr std::size_t most = std::size_t{1} << 24;
-  add_number<std::int64_t>(pack, "--capacity", options.capacity, 1, std::int64_t{1} << 40,
-                           "Most tokens of a bin");
-  for (auto const* const name : {"--trace", "--length", "--capacity"}) {
+  add_number<std::int64_t>(pack, "--most-per-gpu", options.most_per_gpu, 1, std::int64_t{1} << 40,
+                           "Most tokens of a bin, which one GPU computes");
+  for (auto const* const name : {"--trace", "--length", "--most-per-gpu"}) {
     pack.get_option(name)->required();
   }
-  add_number<std::size_t>(pack, "--most-samples", options.most_samples, 1, most,
-                          "Most samples of a bin (default: no limit)");
+  add_samples(pack, options.samples, "How many samples each bin gets");
   pack.add_option("--also", options.also,
                   "What a bin has of something else: a column, or a sum, and the most, such as "
                   "image_count:8; give the option several times")
@@ -307,9 +311,9 @@ CLI::App& add_pack(CLI::App& app, cli::pack_options& options)
       ->take_all();
   add_number<std::size_t>(pack, "--least-bins", options.bins.least, 1, most,
                           "Bins that there are at least, over which samples are spread evenly");
-  add_number<std::size_t>(pack, "--multiple-of", options.bins.multiple_of, 1, most,
+  add_number<std::size_t>(pack, "--bins-multiple-of", options.bins.multiple_of, 1, most,
                           "The number of bins is a multiple of this (default: 1)");
-  add_number<std::int64_t>(pack, "--length-multiple", options.length_multiple, 1, most,
+  add_number<std::int64_t>(pack, "--rounded-to", options.rounded_to, 1, most,
                            "Lengths are rounded up to multiples of this (default: 1)");
   pack.add_flag("--level", options.is_level, "Of as many bins, the largest is least");
   pack.add_flag("--padded", options.bins.is_padded,
@@ -349,15 +353,11 @@ CLI::App& add_plan(CLI::App& app, cli::plan_options& options)
   auto* const microbatches =
       plan.add_option(
               "--microbatches", options.microbatches,
-              "Microbatches of every rank, whose gradients are added up: a number, or auto, "
-              "the fewest that are found (default: a step is computed at once)")
-          ->type_name("K|auto")
+              "Microbatches of every rank, whose gradients are added up: a number, auto, the "
+              "fewest that are found, or multiple_of:N, the fewest such (default: a step is "
+              "computed at once)")
+          ->type_name("K|auto|multiple_of:N")
           ->check(no_empty("text", "write a number, or auto"));
-  add_number<std::size_t>(plan, "--most-tokens-per-microbatch", options.most_tokens_per_microbatch,
-                          1, std::size_t{1} << 40,
-                          "Most tokens of a microbatch of a bag (default: no limit)");
-  add_number<std::size_t>(plan, "--multiple-of", options.multiple_of, 1, 1 << 20,
-                          "Numbers of microbatches are multiples of this (default: 1)");
   plan.add_option("--meet", options.meet,
                   "When ranks wait for each other: step, after all their microbatches, or "
                   "microbatch, after each")
@@ -368,8 +368,7 @@ CLI::App& add_plan(CLI::App& app, cli::plan_options& options)
                   "Column of the trace: the samples of a slot of microbatches have the same value")
       ->type_name("COLUMN")
       ->check(no_empty("name", "name a column"));
-  for (auto const* const name :
-       {"--most-tokens-per-microbatch", "--multiple-of", "--meet", "--kind"}) {
+  for (auto const* const name : {"--meet", "--kind"}) {
     plan.get_option(name)->needs(microbatches);
   }
   add_plan_file(plan, options.plan, "who computes which sample", std::string(cli::plan_columns));
@@ -526,15 +525,6 @@ CLI::App& add_search(CLI::App& app, cli::search_options& options)
                   "GPUs may stay unused, where they do not help");
   add_number<std::size_t>(search, "--print", options.print, 1, most,
                           "Layouts to print, the best ones (default: 5, or all)");
-  search
-      .add_option_function<std::string>(
-          "--top",
-          [](std::string const&) {
-            throw CLI::ValidationError(
-                "--top", "is gone, since all layouts are searched; --print K prints the best K");
-          },
-          "")
-      ->group("");
   search.add_flag("--side-by-side", options.side_by_side,
                   "The modules before the last feed it, and not each other");
   search
@@ -627,11 +617,11 @@ CLI::App& add_compare(CLI::App& app, cli::compare_options& options)
   may_be_given_again(
       *compare
            .add_option_function<std::vector<std::string>>(
-               "--most-tokens-per-gpu",
+               "--most-per-gpu",
                [&options](std::vector<std::string> const& texts) {
                  for (std::string const& text : texts) {
-                   options.most_tokens_per_gpu.push_back(
-                       read_number<std::size_t>("--most-tokens-per-gpu", text, 1, most_tokens));
+                   options.most_per_gpu.push_back(
+                       read_number<std::size_t>("--most-per-gpu", text, 1, most_tokens));
                  }
                },
                "Most tokens that a GPU can hold; give the option several times to compare")
@@ -669,8 +659,8 @@ CLI::App& add_route(CLI::App& app, cli::units_options& options)
           ->check(no_empty("text", "give two sizes, such as 12:4"));
   for (auto const* const name :
        {"--bags", "--largest-bags-first", "--short-samples", "--policy", "--together",
-        "--most-tokens-per-gpu", "--also", "--samples", "--then", "--within-per-million",
-        "--speeds", "--codes", "--place-by-node", "--measured", "--tflops", "--plan"}) {
+        "--most-per-gpu", "--also", "--samples", "--then", "--within-per-million", "--speeds",
+        "--codes", "--place-by-node", "--measured", "--tflops", "--plan"}) {
     units->excludes(route.get_option(name));
   }
   return route;

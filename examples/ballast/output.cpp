@@ -66,8 +66,8 @@ std::string machines_text(job const& work)
 std::string policy_text(job_options const& options)
 {
   std::string text = options.policy;
-  if (options.most_tokens_per_gpu != 0) {
-    text += fmt::format(", at most {} per GPU", count_of(options.most_tokens_per_gpu, "token"));
+  if (options.most_per_gpu != 0) {
+    text += fmt::format(", at most {} per GPU", count_of(options.most_per_gpu, "token"));
   }
   for (std::string const& each : options.also) { text += ", at most " + each + " per GPU"; }
   if (options.samples != "any") { text += ", samples " + options.samples; }
@@ -113,7 +113,9 @@ std::string short_step_text(job const& work)
 std::string heading_of(job const& work, std::int64_t samples)
 {
   job_options const& options = work.options;
-  std::string out = fmt::format("\n{}\n", shown_text(work.source));
+  std::string out = fmt::format(
+      "cost {}{}, policy {}, seed {}\n{}\n", options.cost, work.fit ? " with times fitted" : "",
+      shown_text(policy_text(options)), options.seed, shown_text(work.source));
   if (!work.trace.empty()) { out += count_of(work.trace.size(), "row") + ", "; }
   out += fmt::format("{} per step{}, {}, {}\n",
                      count_of(static_cast<std::size_t>(samples), "sample"), short_step_text(work),
@@ -121,9 +123,6 @@ std::string heading_of(job const& work, std::int64_t samples)
   if (!options.nodes.empty() || !options.speeds.empty()) {
     out += shown_text(machines_text(work)) + "\n";
   }
-  out += fmt::format("cost {}{}, policy {}, seed {}\n", options.cost,
-                     work.fit ? " with times fitted" : "", shown_text(policy_text(options)),
-                     options.seed);
   if (work.fit) {
     out += fmt::format("{} from {}, R^2 {:.5f}, error {:.2f} %{}\n", fit_text(work),
                        count_of(work.measurements, "measurement"), work.fit->r_squared,
@@ -161,9 +160,7 @@ nlohmann::ordered_json settings_json(job const& work, std::string const& bags, s
   if (!options.speeds.empty()) { json["speeds"] = options.speeds; }
   json["largest_bags_first"] = options.largest_bags_first;
   json["policy"] = options.policy;
-  if (options.most_tokens_per_gpu != 0) {
-    json["most_tokens_per_gpu"] = options.most_tokens_per_gpu;
-  }
+  if (options.most_per_gpu != 0) { json["most_per_gpu"] = options.most_per_gpu; }
   if (!options.also.empty()) { json["also"] = options.also; }
   if (options.samples != "any") { json["counts"] = options.samples; }
   if (!options.then.empty()) { json["then"] = options.then; }

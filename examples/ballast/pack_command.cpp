@@ -7,6 +7,7 @@
 #include "output_files.hpp"
 #include "output_paths.hpp"
 #include "progress.hpp"
+#include "read_policy.hpp"
 #include "shown_text.hpp"
 
 #include <ballast/core.hpp>
@@ -51,21 +52,20 @@ packed_step all_of(pack_run const& run)
 /// Share of the room of all bins that has tokens.
 double full_share(pack_run const& run, packed_step const& step)
 {
-  double const room = static_cast<double>(step.bins) * static_cast<double>(run.options.capacity);
+  double const room =
+      static_cast<double>(step.bins) * static_cast<double>(run.options.most_per_gpu);
   return room > 0 ? static_cast<double>(step.tokens) / room : 0;
 }
 
 std::string limits_text(pack_options const& options)
 {
-  std::string text = fmt::format("at most {} in a bin",
-                                 count_of(static_cast<std::size_t>(options.capacity), "token"));
+  std::string text = fmt::format("cost tokens, at most {} in a bin",
+                                 count_of(static_cast<std::size_t>(options.most_per_gpu), "token"));
   if (options.bins.is_padded) { text += ", padded to its longest sample"; }
-  if (options.most_samples != 0) {
-    text += ", at most " + count_of(options.most_samples, "sample");
-  }
+  if (options.samples != "any") { text += ", samples " + options.samples; }
   for (std::string const& each : options.also) { text += ", " + shown_text(each); }
-  if (options.length_multiple > 1) {
-    text += fmt::format(", lengths rounded up to multiples of {}", options.length_multiple);
+  if (options.rounded_to > 1) {
+    text += fmt::format(", lengths rounded up to multiples of {}", options.rounded_to);
   }
   if (options.bins.least > 0) { text += ", at least " + count_of(options.bins.least, "bin"); }
   if (options.bins.multiple_of > 1) {
@@ -87,9 +87,9 @@ std::string row_of(std::string const& name, pack_run const& run, packed_step con
 
 std::string table_of(pack_run const& run)
 {
-  std::string out = fmt::format("\n{}\n{}, {}\n{}\n\n", shown_text(file_name_of(run.options.trace)),
-                                count_of(run.rows, "row"), count_of(run.steps.size(), "step"),
-                                limits_text(run.options));
+  std::string out = fmt::format("{}\n{}\n{}, {}\n\n", limits_text(run.options),
+                                shown_text(file_name_of(run.options.trace)),
+                                count_of(run.rows, "row"), count_of(run.steps.size(), "step"));
   out += fmt::format("{:>54}{:>30}{:>9}\n", "bins", "largest bin", "bins");
   out += fmt::format("{:<8}{:>9}{:>9}{:>10}{:>10}{:>8}{:>10}{:>10}{:>10}{:>9}{:>10}\n", "step",
                      "samples", "packed", "at least", "gap", "empty", "tokens", "at least", "gap",
@@ -112,14 +112,14 @@ nlohmann::ordered_json to_json(pack_run const& run)
   nlohmann::ordered_json json;
   json["trace"] = options.trace;
   json["length"] = options.length;
-  json["capacity"] = options.capacity;
+  json["most_per_gpu"] = options.most_per_gpu;
   json["padded"] = options.bins.is_padded;
-  if (options.most_samples != 0) { json["most_samples"] = options.most_samples; }
+  if (options.samples != "any") { json["counts"] = options.samples; }
   if (!options.also.empty()) { json["also"] = options.also; }
   json["level"] = options.is_level;
   json["least_bins"] = options.bins.least;
-  json["multiple_of"] = options.bins.multiple_of;
-  json["length_multiple"] = options.length_multiple;
+  json["bins_multiple_of"] = options.bins.multiple_of;
+  json["rounded_to"] = options.rounded_to;
   json["steps"] = run.steps.size();
   json["samples"] = all.samples;
   json["bins"] = all.bins;
@@ -152,7 +152,7 @@ outcome<std::vector<trace_cap>> read_caps(pack_options const& options)
   read.trace_text = std::move(*text);
   auto lengths = read_lengths(read, options.length, "--length");
   if (!lengths) { return tl::unexpected(lengths.error()); }
-  std::vector<trace_cap> caps{{std::move(*lengths), options.capacity}};
+  std::vector<trace_cap> caps{{std::move(*lengths), options.most_per_gpu}};
   for (std::string const& each : options.also) {
     auto const own = read_cap(each);
     if (!own) { return tl::unexpected(own.error()); }
@@ -165,20 +165,17 @@ outcome<std::vector<trace_cap>> read_caps(pack_options const& options)
 
 /// The limits of the step of so many rows from `first` on.
 ballast::placement_limits limits_of(pack_options const& options, std::vector<trace_cap> const& caps,
-                                    std::size_t first, std::size_t count)
+                                    ballast::counts samples, std::size_t first, std::size_t count)
 {
-  ballast::placement_limits limits;
-  if (options.length_multiple == 1) {
-    limits.most_per_gpu = options.capacity;
+  ballast::placement_limits limits{.samples = samples};
+  if (options.rounded_to == 1) {
+    limits.most_per_gpu = options.most_per_gpu;
   } else {
-    limits.also.add({.most_per_gpu = options.capacity, .rounded_to = options.length_multiple});
+    limits.also.add({.most_per_gpu = options.most_per_gpu, .rounded_to = options.rounded_to});
   }
   for (std::size_t at = 1; at < caps.size(); ++at) {
     limits.also.add(
         {.of = std::span(caps[at].of).subspan(first, count), .most_per_gpu = caps[at].most});
-  }
-  if (options.most_samples != 0) {
-    limits.samples = ballast::counts::at_most(static_cast<std::int64_t>(options.most_samples));
   }
   if (options.is_level) { limits.then = ballast::most_level; }
   return limits;
@@ -195,6 +192,8 @@ outcome<pack_run> run_pack(pack_options const& options)
       !checked) {
     return tl::unexpected(checked.error());
   }
+  auto const samples = read_samples(options.samples);
+  if (!samples) { return tl::unexpected(samples.error()); }
   auto const caps = read_caps(options);
   if (!caps) { return tl::unexpected(caps.error()); }
   auto const* const trace = &caps->front().of;
@@ -212,8 +211,8 @@ outcome<pack_run> run_pack(pack_options const& options)
     shown.update([&] { return fmt::format("packing, {} of {} rows", first, trace->size()); });
     auto const lengths = std::span(*trace).subspan(first, std::min(batch, trace->size() - first));
     auto const start = std::chrono::steady_clock::now();
-    auto const packed =
-        ballast::pack(lengths, limits_of(options, *caps, first, lengths.size()), options.bins);
+    auto const packed = ballast::pack(
+        lengths, limits_of(options, *caps, *samples, first, lengths.size()), options.bins);
     std::chrono::duration<double> const taken = std::chrono::steady_clock::now() - start;
     std::size_t const step = run.steps.size();
     if (!packed) {

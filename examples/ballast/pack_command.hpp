@@ -10,15 +10,15 @@ namespace cli {
 
 /// What the command line of `ballast pack` says, with the defaults of what it leaves out.
 struct pack_options {
-  std::string trace;   ///< CSV file of sample lengths
-  std::string length;  ///< expression over its columns
-  std::int64_t capacity = 0;
-  std::int64_t length_multiple = 1;  ///< that lengths are rounded up to
-  std::vector<std::string> also;     ///< further caps, as EXPR:N
+  std::string trace;              ///< CSV file of sample lengths
+  std::string length;             ///< expression over its columns
+  std::int64_t most_per_gpu = 0;  ///< in a bin
+  std::int64_t rounded_to = 1;    ///< lengths are rounded up to multiples of it
+  std::vector<std::string> also;  ///< further caps, as EXPR:N
   ballast::bins bins;
-  std::size_t most_samples = 0;  ///< of a bin; 0: no limit
-  bool is_level = false;         ///< whether the largest bin is made least
-  std::size_t batch = 0;         ///< rows of a step; 0: all
+  std::string samples = "any";  ///< how many a bin gets
+  bool is_level = false;        ///< whether the largest bin is made least
+  std::size_t batch = 0;        ///< rows of a step; 0: all
   std::string format = "table";
   std::string plan;  ///< path of the CSV file of who lies in which bin, or empty
 };

@@ -22,15 +22,13 @@ struct plan_options {
   bool policy_given = false;  ///< also where it is the default
   std::string stages;         ///< of the pipeline that every bag is, or empty
   ordering_options ordering;  ///< of its microbatches
-  std::string microbatches;   ///< of every rank: a number, auto, or empty where a step is one
-  std::size_t most_tokens_per_microbatch = 0;  ///< 0: no limit
-  std::size_t multiple_of = 1;                 ///< of numbers of microbatches
-  std::string meet = "step";                   ///< or microbatch: when ranks wait for each other
-  std::string kind;      ///< column whose equal values share slots of microbatches, or empty
-  std::string plan;      ///< path of the CSV file of all owners, or empty
-  std::string picture;   ///< path of an SVG file of the work per GPU, or empty
-  std::string report;    ///< path of the HTML page, or empty
-  std::string timeline;  ///< path of the trace-event file, or empty
+  std::string microbatches;   ///< of every rank: a number, auto, multiple_of:N, or empty for none
+  std::string meet = "step";  ///< or microbatch: when ranks wait for each other
+  std::string kind;           ///< column whose equal values share slots of microbatches, or empty
+  std::string plan;           ///< path of the CSV file of all owners, or empty
+  std::string picture;        ///< path of an SVG file of the work per GPU, or empty
+  std::string report;         ///< path of the HTML page, or empty
+  std::string timeline;       ///< path of the trace-event file, or empty
 };
 
 /// All steps over one bag layout. Bars are in seconds, and there only where they are shown.

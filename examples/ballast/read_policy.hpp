@@ -30,7 +30,8 @@ namespace cli {
   return *policy;
 }
 
-/// How many samples each bag gets, as --samples says it: any, equal, equal:4, at_most:3, multiple_of:4, filled.
+/// How many samples each bag gets, as --samples says it: any, at_most:3, equal, multiple_of:4,
+/// filled.
 [[nodiscard]] inline outcome<ballast::counts> read_samples(std::string const& text)
 {
   std::string const rule = text.substr(0, text.find(':'));
@@ -44,12 +45,12 @@ namespace cli {
   }
   if (good && rule == "any" && !has_number) { return ballast::counts{}; }
   if (good && rule == "filled" && !has_number) { return ballast::counts::filled(); }
-  if (good && rule == "equal") { return ballast::counts::equal(number); }
+  if (good && rule == "equal" && !has_number) { return ballast::counts::equal(); }
   if (good && rule == "at_most" && has_number) { return ballast::counts::at_most(number); }
   if (good && rule == "multiple_of" && has_number) { return ballast::counts::multiple_of(number); }
   return usage(
-      fmt::format("--samples: there is no '{}'; give any, equal, equal:N, at_most:N, multiple_of:N "
-                  "or filled, N from 1 to 2147483647",
+      fmt::format("--samples: there is no '{}'; give any, at_most:N, equal, multiple_of:N or "
+                  "filled, N from 1 to 2147483647",
                   text));
 }
 
@@ -57,8 +58,8 @@ namespace cli {
 [[nodiscard]] inline outcome<ballast::placement_limits> read_limits(job_options const& options)
 {
   ballast::placement_limits limits;
-  if (options.most_tokens_per_gpu != 0) {
-    limits.most_per_gpu = static_cast<std::int64_t>(options.most_tokens_per_gpu);
+  if (options.most_per_gpu != 0) {
+    limits.most_per_gpu = static_cast<std::int64_t>(options.most_per_gpu);
   }
   auto const samples = read_samples(options.samples);
   if (!samples) { return tl::unexpected(samples.error()); }

@@ -148,8 +148,9 @@ std::string table_of(units_run const& run)
 {
   job const& work = run.job;
   std::string out = fmt::format(
-      "\n{}\n{}, {} per step{}, {}\nfrom a unit of {} data-parallel GPUs to one of {}, {} in all\n",
-      shown_text(work.source), count_of(work.trace.size(), "row"),
+      "cost {}\n{}\n{}, {} per step{}, {}\nfrom a unit of {} data-parallel GPUs to one of {}, {} "
+      "in all\n",
+      work.options.cost, shown_text(work.source), count_of(work.trace.size(), "row"),
       count_of(static_cast<std::size_t>(run.samples), "sample"), short_step_text(work),
       count_of(work.options.steps, "step"), run.sizes[0].data, run.sizes[1].data,
       count_of(work.gpus(), "GPU"));

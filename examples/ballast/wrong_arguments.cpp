@@ -56,9 +56,31 @@ std::vector<std::string> names_of(std::vector<CLI::App const*> const& commands)
   return names;
 }
 
+/// What an option of older versions is now; of some commands where it names them.
+struct renamed_option {
+  std::string_view old;
+  std::string_view now;
+  std::string_view command = "";
+};
+constexpr renamed_option renamed[] = {
+    {"--most-tokens-per-gpu", "--most-per-gpu N"},
+    {"--most-tokens-per-microbatch", "--most-per-gpu N, of which a bag of G GPUs has G N"},
+    {"--capacity", "--most-per-gpu N"},
+    {"--most-samples", "--samples at_most:N"},
+    {"--multiple-of", "--microbatches multiple_of:N", "plan"},
+    {"--multiple-of", "--bins-multiple-of N"},
+    {"--length-multiple", "--rounded-to N"},
+    {"--top", "--print K, since all layouts are searched"},
+};
+
 std::string unknown_option(CLI::App const& command, std::string const& name,
                            std::string const& value)
 {
+  for (auto const& [old, now, only] : renamed) {
+    if (name == old && (only.empty() || only == command.get_name())) {
+      return fmt::format("{} is now {}", old, now);
+    }
+  }
   std::vector<std::string> names;
   for (CLI::Option const* const each : command.get_options()) {
     if (!each->get_lnames().empty()) { names.push_back("--" + each->get_lnames().front()); }

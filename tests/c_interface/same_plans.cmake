@@ -36,9 +36,9 @@ foreach(policy IN ITEMS refine refine:nodes=1000)
     PROGRAM plan ${job} --bags g1n4+g4n1 --policy ${policy})
 endforeach()
 compare(grid FORM "^0,([0-9]+),([0-9]+),([0-9]+),.*$" TO "\\1,\\2,\\3"
-  PROGRAM plan ${job} --microbatches auto --most-tokens-per-microbatch 65536)
+  PROGRAM plan ${job} --microbatches auto --most-per-gpu 65536)
 compare(pack FORM "^0,([0-9]+),([0-9]+),[0-9]+$" TO "\\1,\\2"
-  PROGRAM pack --trace ${FOLDER}/trace.csv --length tokens --capacity 65536)
+  PROGRAM pack --trace ${FOLDER}/trace.csv --length tokens --most-per-gpu 65536)
 foreach(policy IN ITEMS search insertion)
   compare("order;${policy}" FORM "^0,0,([0-9]+),forward,.*$" TO "\\1"
     PROGRAM pipeline --durations ${FOLDER}/durations.csv --order ${policy})

@@ -67,12 +67,13 @@ drawn_call draw(ballast::random_source& random)
        << (call.together ? " --together grp" : "");
   call.is_grid = one_in(3);
   if (call.is_grid) {
-    call.cap = 408 + below(1 + total / call.bags);
+    long const each = (408 + below(1 + total / call.bags)) / call.gpus_of_bag + 1;
+    call.cap = each * call.gpus_of_bag;
     call.multiple = one_in(3) ? 2 : 1;
     call.meets_often = one_in(2);
     call.has_kinds = !call.together && one_in(3);
-    text << " --microbatches auto --most-tokens-per-microbatch " << call.cap << " --multiple-of "
-         << call.multiple << (call.meets_often ? " --meet microbatch" : "")
+    text << " --microbatches multiple_of:" << call.multiple << " --most-per-gpu " << each
+         << (call.meets_often ? " --meet microbatch" : "")
          << (call.has_kinds ? " --kind kind" : "");
   } else {
     std::string const names =
@@ -93,7 +94,7 @@ drawn_call draw(ballast::random_source& random)
     if (!call.pads && one_in(3)) {
       long const each = total / (call.bags * call.gpus_of_bag) + 100 + below(400);
       call.cap = each * call.gpus_of_bag;
-      text << " --most-tokens-per-gpu " << each;
+      text << " --most-per-gpu " << each;
     }
   }
   call.arguments = text.str();
@@ -312,10 +313,10 @@ TEST_F(BallastDrawnCalls, PackWhatIsTrue)
     bool const is_padded = random.below(3) == 0;
     file("trace.csv", trace);
     json const said =
-        json_of("pack --trace trace.csv --length tokens --capacity " + std::to_string(capacity) +
-                " --most-samples " + std::to_string(most) + " --multiple-of " +
-                std::to_string(multiple) + " --length-multiple " + std::to_string(rounded) +
-                (is_padded ? " --padded" : "") + " --plan bins.csv");
+        json_of("pack --trace trace.csv --length tokens --most-per-gpu " +
+                std::to_string(capacity) + " --samples at_most:" + std::to_string(most) +
+                " --bins-multiple-of " + std::to_string(multiple) + " --rounded-to " +
+                std::to_string(rounded) + (is_padded ? " --padded" : "") + " --plan bins.csv");
     SCOPED_TRACE(said.dump() + trace);
     ASSERT_THAT(content("bins.csv"), testing::StartsWith("step,sample,bag,tokens\n"));
     std::set<long> seen;

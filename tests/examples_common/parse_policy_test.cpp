@@ -87,7 +87,7 @@ TEST(ParsePolicy, RefusesToExchangeSamplesThatArePadded)
 TEST(ParsePolicy, SaysWhichOptionOlderNamesAre)
 {
   expect_no_policy("capped:refine", error_code::unknown_name, 0,
-                   "'capped' is no policy but a limit: give --most-tokens-per-gpu");
+                   "'capped' is no policy but a limit: give --most-per-gpu");
   expect_no_policy("equal_count:multiple=4", error_code::unknown_name, 0, "--samples equal");
   expect_no_policy("least_movement", error_code::unknown_name, 0, "--then fewest_moves");
   expect_no_policy("refine:exact", error_code::unknown_name, 7, "refine:nodes=16777216");

@@ -112,7 +112,7 @@ inline constexpr std::array named_policies = {
 /// What earlier versions took for policies, and what says the same.
 inline constexpr std::array former_policies = {
     std::array<std::string_view, 2>{
-        "capped", "give --most-tokens-per-gpu, or most_per_gpu in Python and C, to any policy"},
+        "capped", "give --most-per-gpu, or most_per_gpu in Python and C, to any policy"},
     std::array<std::string_view, 2>{
         "equal_count", "give --samples equal, or equal_counts in Python and C, to any policy"},
     std::array<std::string_view, 2>{
