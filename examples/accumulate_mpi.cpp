@@ -71,10 +71,12 @@ bool train(mpi_communicator& comm, mpi_communicator& alone, bag_layout const& ba
   auto weights = block::random_parameters(shape, /*seed=*/1);
   block::step_reader reader(comm.size(), comm.rank());
   constexpr auto cost = "transformer:d=16,gamma=0.405"_cost;
+  // [accumulating_balancer]
   step_balancer balancer(comm, bags, cost,
                          {.microbatches = {.number = 4},
                           .limits = {.also = {{.most_per_gpu = 1024, .rounded_to = 8}}},
                           .query_heads = shape.query_heads});
+  // [accumulating_balancer]
   step_balancer whole(alone, one_gpu_bags(1), cost, {.query_heads = shape.query_heads});
   bool same = true;
   for (std::size_t step = 1; step <= steps; ++step) {
