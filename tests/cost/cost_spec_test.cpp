@@ -141,6 +141,7 @@ static_assert("tokens"_cost(7) == 7);
 TEST(CostLiteral, IsAConstant)
 {
   // [literal]
+  using namespace ballast;
   constexpr auto cost = "transformer:d=3072,gamma=0.405"_cost;
   static_assert(cost == gamma_corrected(classic_transformer(3072), 0.405));
   static_assert(cost(4488) == 17'040'072);  // no rank, compiler or device computes another number
