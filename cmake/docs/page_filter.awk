@@ -5,6 +5,7 @@
 #   links name it, so that Doxygen complains of those that lead nowhere.
 # * Links to headers lead to their pages of the reference. Other files of the repository are no part of
 #   the site: their links become their paths.
+# * Pages of docs/notes, docs/decisions and docs/results are listed behind those for users, by what they are.
 # * Formulas are shown as the TeX that they are: Doxygen would need LaTeX for pictures of them.
 
 function page_id(path) {
@@ -85,6 +86,10 @@ in_code || /^```/ { print; next }
   sub(/^#+ /, "", heading)
   id = slug(heading)
   times = seen[id]++
+  if (!headings && match(page, /^docs\/(notes|decisions|results)\//)) {
+    kind = toupper(substr(page, 6, 1)) substr(page, 7, RLENGTH - 6 - 1)
+    sub(/^# /, "# " kind ": ")
+  }
   print $0 " {#" (headings++ ? page_id(page) "__" id (times ? "-" times : "") : page == "README.md" ? "mainpage" : page_id(page)) "}"
   next
 }

@@ -217,6 +217,7 @@ problems repeated_runs(std::vector<source_file> const& pages)
         paragraph.clear();
       }
       last = number;
+      if (paragraph.empty() && text.starts_with("    ")) { continue; }  // a formula, as code
       std::string letters = without_targets(text);
       for (char& c : letters) {
         auto const byte = static_cast<unsigned char>(c);
