@@ -18,7 +18,6 @@ namespace ballast_test {
 
 using socket_end = std::shared_ptr<int const>;
 
-// [pipe_communicator]
 /// Ranks that are threads or processes of one machine, a stream socket between each two. Sizes are
 /// not compared, a peer that is silent for as long as the sockets allow counts as lost, and each
 /// exchange starts a thread.
@@ -98,7 +97,6 @@ class pipe_communicator {
   }
 
  private:
-  // [pipe_communicator]
   /// A thread sends while this one receives: no two ranks wait for each other to read first. Where
   /// a peer is lost the rest goes on: nobody is left in the middle of a message.
   template <class Outgoing, class Incoming>
