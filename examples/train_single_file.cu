@@ -351,7 +351,6 @@ class condition_route {
     }
   }
 
-  // [train_single_file_conditions]
   /// Every step, when the balancer has planned.
   void plan(auto const& balancer, ballast::rank_id rank)
   {
@@ -385,7 +384,6 @@ class condition_route {
       ballast::sum_rows<float>(beside_.copies, sent, read);
     }
   }
-  // [train_single_file_conditions]
 
  private:
   static std::size_t table_bytes(std::size_t most_documents)

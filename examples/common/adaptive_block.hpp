@@ -159,7 +159,6 @@ class adaptive_blocks {
       : s_(s), weights_(weights), bag_(bag), keep_(what), plan_(plan), rows_(std::move(rows))
   {}
 
-  // [activation_checkpointing]
   ballast::result<void> forward(in x, in conditions, out y)
   {
     conditions_.assign(conditions.begin(), conditions.end());
@@ -193,7 +192,6 @@ class adaptive_blocks {
     }
     return {};
   }
-  // [activation_checkpointing]
 
   /// How many numbers are kept from the forward pass for the backward pass.
   [[nodiscard]] std::size_t kept() const

@@ -29,11 +29,9 @@ class balancer {
            ballast::transformer_shape const& shape)
       : shape_(shape)
   {
-    // [libtorch_balancer]
     exchange_ = c10::make_intrusive<exchange_plan>(
         require(ranks.split(0)), std::move(bags), layer_cost(shape),
         ballast::step_options<>{.query_heads = shape.heads});
-    // [libtorch_balancer]
   }
 
   /// Plans the step for which this rank has read samples of these lengths. Collective.

@@ -150,7 +150,6 @@ struct route_to_bags : Function<route_to_bags> {
 };
 
 /// Activations [rows][width] back to where their tokens were read, in the order they were read in.
-// [libtorch_function]
 struct route_back : Function<route_back> {
   static Tensor forward(AutogradContext* context, exchange_plan_pointer const& plan,
                         Tensor const& computed)
@@ -167,7 +166,6 @@ struct route_back : Function<route_back> {
     return {Tensor(), x.to};
   }
 };
-// [libtorch_function]
 
 /// Queries, keys and values [rows][heads][dim] of this rank's tokens to those of all tokens of its
 /// bag, but of its own heads only. The gradients of a key-value head that several ranks use add up.

@@ -34,7 +34,6 @@ struct device {
   std::mutex* turn = nullptr;  ///< of the ranks that share a GPU: see milliseconds_of
 };
 
-// [train_single_file_kernels]
 template <class F>
 __global__ void __launch_bounds__(256) call_for_each(std::size_t count, F f)
 {
@@ -58,7 +57,6 @@ void for_each(device const& on, std::size_t count, F const& f)
   }
   for (std::size_t index = 0; index < count; ++index) { f(index); }
 }
-// [train_single_file_kernels]
 
 template <class T>
 void copy(device const& on, T* to, T const* from, std::size_t count)

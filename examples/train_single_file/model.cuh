@@ -178,7 +178,6 @@ class adaptive_blocks {
       : on_(on), shape_(shape), math_(on, shape)
   {}
 
-  // [train_single_file_adaptive]
   /// From x to what the block's last gate multiplies: all that its backward pass reads.
   template <class Exchange>
   void forward(adaptive_block<T> const& block, typename activations<T>::of_layer const& l,
@@ -213,7 +212,6 @@ class adaptive_blocks {
       math_.forward(s.w.down, l.active + s.at(4 * c), s.mlp_is_behind ? nullptr : out, out, s.rows);
     }
   }
-  // [train_single_file_adaptive]
 
   /// From there to the block behind it.
   void leave(adaptive_block<T> const& block, typename activations<T>::of_layer const& l,

@@ -17,7 +17,6 @@
 
 using ballast::tokens;
 
-// [two_file_planner]
 struct planner {
   planner(ballast::bag_layout one_per_rank, ballast::quadratic_cost model)
       : bags(std::move(one_per_rank)), cost(model)
@@ -66,7 +65,6 @@ struct planner {
     return {};
   }
 };
-// [two_file_planner]
 
 planner* planner_create(size_t ranks, uint32_t channels, uint32_t layers)
 {

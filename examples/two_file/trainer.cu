@@ -46,7 +46,6 @@ class device_copy {
   T* memory_ = nullptr;
 };
 
-// [two_file_kernel]
 /// Where the token at `row`, as computed, was read: in the last document that begins at or before
 /// it. Documents without tokens begin where the next one does.
 __host__ __device__ std::int64_t row_as_read(std::int64_t const* to, std::int64_t const* from,
@@ -74,7 +73,6 @@ __global__ void pack_tokens(int* packed, int const* read, std::int64_t const* to
     packed[row] = read[row_as_read(to, from, documents, row)];
   }
 }
-// [two_file_kernel]
 
 /// The tokens as the plan wants them, by the host.
 std::vector<int> packed_by_host(step_plan const& plan, std::vector<int> const& read)
