@@ -32,7 +32,6 @@ TEST(RangeV3, ViewsTheSamplesOfEveryBag)  // Ensures (1)
   EXPECT_EQ(seen, (std::vector<std::vector<tokens>>{{5, 2, 1}, {4, 3}}));
 }
 
-// [own_samples]
 struct clip {  // of a trainer: what it trains on, which nobody may copy
   std::string file;
   tokens frames = 0;
@@ -61,7 +60,6 @@ std::vector<std::vector<std::string>> files_of_gpus(std::vector<clip> const& cli
   }
   return files;
 }
-// [own_samples]
 
 TEST(RangeV3, PlansOwnSamplesWhereTheyLie)
 {

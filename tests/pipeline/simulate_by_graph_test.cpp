@@ -108,7 +108,6 @@ TEST(SimulateByGraph, ShowsTheStageThatIsTheBottleneck)
                                 forward(2, 1), backward(1, 1), backward(2, 1), backward(2, 0)));
 }
 
-// [graphviz]
 /// For `dot`: a box for each task with its times, an arrow for each wait, the critical path in red.
 void write_dot(std::ostream& out, task_graph const& graph, graph_timeline const& timeline,
                std::span<microbatch_id const> order)
@@ -134,7 +133,6 @@ void write_dot(std::ostream& out, task_graph const& graph, graph_timeline const&
   boost::write_graphviz(out, graph, box, arrow,
                         [](std::ostream& text) { text << "rankdir=LR\nnode [shape=box]\n"; });
 }
-// [graphviz]
 
 TEST(WriteDot, HasEveryTaskAndWaitAndTheCriticalPathInRed)
 {

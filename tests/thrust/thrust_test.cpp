@@ -83,13 +83,11 @@ TEST(Thrust, CountsLengthsByBin)
 {
   auto const lengths = some_lengths(500);
   std::vector<tokens> const upper{127, 255, 1023, 4095, 8191};  // the last length of each bin
-  // [histogram]
   thrust::device_vector<tokens> sorted(lengths.begin(), lengths.end());
   thrust::device_vector<tokens> const edges(upper.begin(), upper.end());
   thrust::sort(sorted.begin(), sorted.end());
   thrust::device_vector<std::ptrdiff_t> up_to(edges.size());  // lengths in this bin or before it
   thrust::upper_bound(sorted.begin(), sorted.end(), edges.begin(), edges.end(), up_to.begin());
-  // [histogram]
   for (std::size_t bin = 0; bin < upper.size(); ++bin) {
     EXPECT_EQ(static_cast<std::ptrdiff_t>(up_to[bin]),
               std::count_if(lengths.begin(), lengths.end(),
