@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ten samples of very different lengths on eight GPUs, planned and printed.
+// Plans ten samples for three GPUs.
 
 // [first_plan]
 #include <ballast/ballast.hpp>
@@ -10,12 +10,11 @@
 int main()
 {
   using namespace ballast;
-  std::vector<tokens> const lengths{16000, 3900, 2800, 2600, 2200, 1800, 1700, 1300, 900, 700};
+  std::vector<tokens> const lengths{9000, 3900, 2800, 2600, 2200, 1800, 1700, 1300, 900, 700};
   constexpr auto cost = "transformer:d=3072,gamma=0.405"_cost;
-  bag_layout const bags("g1n4+g4n1"_bags, 8);
-  auto const plan = ballast::partition(lengths, bags, cost);
+  auto const plan = ballast::partition(lengths, one_gpu_bags(3), cost);
   if (!plan) { return std::puts(plan.error().message.c_str()), 1; }
-  for (auto const samples : plan->samples) {  // one row per bag
+  for (auto const samples : plan->samples) {  // one row per GPU
     for (auto const sample : samples) { std::printf("%6ld", lengths[sample]); }
     std::puts("");
   }

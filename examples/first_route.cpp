@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Four ranks, here threads, that read samples of different lengths, move them to where the plan
-// wants them, and back: with one object, and call by call.
+// wants them, and back.
 
+// [first_step]
 #include <ballast/ballast.hpp>
 #include <ballast/comm.hpp>
 #include <ballast/runtime/step_balancer.hpp>
@@ -12,7 +13,6 @@
 int main()
 {
   using namespace ballast;
-  // [first_step]
   constexpr auto cost = "transformer:d=3072,gamma=0.405"_cost;
   bag_layout const bags("g2n1+g1n2"_bags, 4);
   std::vector<std::vector<tokens>> const read = {{9000, 300}, {400}, {2500, 800, 100}, {1200}};
@@ -29,19 +29,5 @@ int main()
     std::printf("rank %zu: %5zu tokens read, %5zu to compute\n", to_index(comm.rank()),
                 balancer.rows_read(), balancer.rows_computed());
   });
-  // [first_step]
-
-  // [first_route]
-  run_ranks(4, [&](auto& comm) {
-    auto const all = gather_samples(comm, read[comm.rank()]).value();
-    auto const plan = ballast::partition(all.samples, bags, cost).value();
-    auto const to_compute = plan_route(place_as_read(all), place(plan, bags).value(), comm.rank());
-
-    workspace memory;
-    std::vector<float> x(static_cast<std::size_t>(to_compute.rows_before) * 16);
-    std::vector<float> x_there(static_cast<std::size_t>(to_compute.rows_after) * 16);
-    or_throw(route(comm, to_compute, memory, rows_of(x, x_there, 16)));
-    or_throw(reverse_route(comm, to_compute, memory, rows_of(x_there, x, 16)));
-  });
-  // [first_route]
 }
+// [first_step]
