@@ -12,6 +12,7 @@ rm -rf "$output"
 mkdir -p "$output"
 {
   cat cmake/docs/Doxyfile
+  echo INPUT = README.md docs/*.md CONTRIBUTING.md CHANGELOG.md SECURITY.md docs/notes docs/results docs/decisions include
   printf '%s\n' "PROJECT_NUMBER = $(sed -n 's|.*BALLAST_VERSION.*// ||p' include/ballast/version.hpp)" \
     "OUTPUT_DIRECTORY = $output" "WARN_LOGFILE = $output/warnings.txt"
 } | ROOT=$PWD doxygen -

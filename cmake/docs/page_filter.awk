@@ -88,7 +88,7 @@ in_code || /^```/ { print; next }
   times = seen[id]++
   if (!headings && match(page, /^docs\/(notes|decisions|results)\//)) {
     kind = toupper(substr(page, 6, 1)) substr(page, 7, RLENGTH - 6 - 1)
-    sub(/^# /, "# " kind ": ")
+    if (index($0, "# " kind) != 1) { sub(/^# /, "# " kind ": ") }
   }
   print $0 " {#" (headings++ ? page_id(page) "__" id (times ? "-" times : "") : page == "README.md" ? "mainpage" : page_id(page)) "}"
   next
