@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A step with everything of one's own: sample, cost, policy, limits, and 37 GPUs of two speeds.
 
+// [own_trainer]
 #include <ballast/ballast.hpp>
 #include <ballast/comm.hpp>
 #include <ballast/core.hpp>
@@ -11,7 +12,6 @@
 
 using namespace ballast;
 
-// [own_trainer]
 struct document {  // what planning knows of a sample; documents of one prompt stay together
   tokens text, patches;
   std::int64_t prompt;
