@@ -30,7 +30,6 @@ void compute(std::span<double const> x, std::span<double> y)
   for (std::size_t row = 0; row < x.size(); ++row) { y[row] = 2 * x[row] + 1; }
 }
 
-// [process_gpus]
 // Computes x on the GPUs of all processes; what comes back is as x is.
 template <class Balancer>
 std::vector<double> step(Balancer& balancer, std::vector<double> const& x)
@@ -49,7 +48,6 @@ std::vector<double> step(Balancer& balancer, std::vector<double> const& x)
   or_throw(balancer.reverse_route(rows_of(y_there, y, 1)));
   return y;
 }
-// [process_gpus]
 
 bool train(mpi_communicator& comm, std::size_t steps)
 {

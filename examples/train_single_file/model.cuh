@@ -112,7 +112,6 @@ class gpt_layers {
   gpt_layers(device const& on, model_shape const& shape) : on_(on), shape_(shape), math_(on, shape)
   {}
 
-  // [train_single_file_layer]
   /// From x to what the layer's last matrix multiplies: all that its backward pass reads.
   template <class Exchange>
   void forward(layer<T> const& w, typename activations<T>::of_layer const& l, documents const& read,
@@ -129,7 +128,6 @@ class gpt_layers {
     math_.forward(w.up, l.y_norm, nullptr, l.up, rows);
     for_each<T>(on_, rows * 4 * shape_.channels, gelu<T>{l.active, l.up});
   }
-  // [train_single_file_layer]
 
   /// From there to the layer behind it.
   void leave(layer<T> const& w, typename activations<T>::of_layer const& l, documents const& read,
