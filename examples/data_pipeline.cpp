@@ -86,7 +86,6 @@ struct trained {
   }
 };
 
-// [data_pipeline]
 // Samples are a picture and a caption each: patches of 28 x 28 pixels, and words.
 struct captioned_pictures {
   std::string folder;
@@ -148,7 +147,6 @@ trained as_rank(auto& comm, captioned_pictures const& source)
   }
   return own;
 }
-// [data_pipeline]
 
 // Pictures of many sizes, as a camera would take them of a gradient, and captions.
 void write_files(std::string const& folder)

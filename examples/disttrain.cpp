@@ -441,7 +441,6 @@ pipeline_model::trained train_units(C& comm, unit_job const& job, Policy const& 
 }
 // [disttrain_steps]
 
-// [disttrain_split]
 // A step whose tasks and order are planned together.
 struct split_step {
   pipeline_times times;
@@ -507,7 +506,6 @@ pipeline_model::trained train_split(C& comm, unit_job const& job, measured_steps
   }
   return all;
 }
-// [disttrain_split]
 
 // An encoder, four layers of Llama-3 8B and a generator on eight GPUs.
 struct small_job : unit_job {

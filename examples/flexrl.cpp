@@ -120,7 +120,6 @@ void account(outcome& all, orchestrated_step const& step)
   all.sums[2] += static_cast<double>(moved) * width * sizeof(double);
 }
 
-// [ahead]
 // Frames are encoded while texts travel; both form the sequences, where the update is. Returns these,
 // and what was encoded.
 template <class C, class Step>
@@ -138,7 +137,6 @@ std::array<block::values, 2> sequences_of(C& comm, Step& step, ahead_carrier<C>&
   or_throw(rows.wait());
   return {std::move(x), std::move(encoded)};
 }
-// [ahead]
 
 // [flexrl]
 // One rank's part of a training of some steps; read(step) says what it has read.

@@ -117,7 +117,6 @@ struct job {
   }
 };
 
-// [producers]
 // The producers' part of a step, from lengths alone: which samples a microbatch has, in which order
 // microbatches run, and which GPU encodes which frame. A text goes to the first stage of the LLM,
 // which reads it, and to the last one, whose loss it is in.
@@ -175,7 +174,6 @@ struct plan_step {
     return {};
   }
 };
-// [producers]
 
 // [trainer]
 // A trainer: what it has fetched of a step is computed by its stage of the pipeline.

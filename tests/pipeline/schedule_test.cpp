@@ -136,7 +136,6 @@ TEST(CompiledSchedule, TakesAScheduleOfOnesOwn)
 
 TEST(CompiledSchedule, RefusesADeadlockAndSaysWhy)
 {
-  // [deadlock]
   using ballast::pass;
   using ballast::stage_id;
   // The first stage wants a gradient before it has sent what the second does first.
@@ -150,7 +149,6 @@ TEST(CompiledSchedule, RefusesADeadlockAndSaysWhy)
                                               {0, stage_id{1}, pass::backward},
                                               {1, stage_id{1}, pass::backward}}}};
   auto const refused = ballast::compiled_schedule::make(ballast::chain_of_stages(2, 2), schedule);
-  // [deadlock]
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ballast::error_code::infeasible);
   EXPECT_EQ(refused.error().position, 0U);
