@@ -451,7 +451,7 @@ double simulate_steps(job const& planned, std::span<sample const> data, choices 
 }
 
 /// Prints what is decided before the training, and how much longer a step takes without its parts;
-/// of traces as docs/five_systems.md has it. Returns whether it is longer without all of them.
+/// of traces as docs/notes/five_systems.md has it. Returns whether it is longer without all of them.
 bool show(job const& planned, std::span<sample const> data, bool traces)
 {
   std::map<std::uint32_t, std::size_t> of_size;

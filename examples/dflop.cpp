@@ -354,7 +354,7 @@ double idle(training const& of, double step, std::uint32_t gpus)
   return 1 - of.busy / (gpus * step);
 }
 
-// What an ablation comes to, as docs/five_systems.md has it: how many times as fast.
+// What an ablation comes to, as docs/notes/five_systems.md has it: how many times as fast.
 struct gains {
   double searched = 0;          // as read
   double scheduled = 0;         // one tp and one dp

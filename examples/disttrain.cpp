@@ -701,7 +701,7 @@ int main(int argc, char** argv)
                     100 * (1 - spent[2].busy / spent[2].paid));
       idle += one.data();
     }
-    if (real) {  // what docs/five_systems.md says, word for word
+    if (real) {  // what docs/notes/five_systems.md says, word for word
       std::printf("on the page: idle time %s %% with 8, 16, 32, 64 microbatches\n", idle.c_str());
       std::printf("on the page: intra and search %.2f to %.2f times\n", least, most);
     }

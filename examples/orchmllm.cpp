@@ -407,7 +407,7 @@ bool show_memory(multimodal_data::source const& data)
   return larger;
 }
 
-// What docs/five_systems.md says of the traces is printed word for word.
+// What docs/notes/five_systems.md says of the traces is printed word for word.
 bool compare(multimodal_data::source const& data, bool traces)
 {
   bool shorter = true;

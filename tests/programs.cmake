@@ -2,18 +2,18 @@
 # What programs of examples/ print, beyond those that README shows: five systems from papers, trainers, and
 # the others. Many compare with one rank by itself, and return an error where it has other losses.
 
-# page_test(name program argument...): what the program prints is what docs/five_systems.md says.
+# page_test(name program argument...): what the program prints is what docs/notes/five_systems.md says.
 function(page_test name program)
   if(NOT TARGET example_${program})
     return()
   endif()
   add_test(NAME example_${name}
     COMMAND ${CMAKE_COMMAND} -D PROGRAM=$<TARGET_FILE:example_${program}> "-DARGUMENTS=${ARGN}"
-      -D PAGE=${PROJECT_SOURCE_DIR}/docs/five_systems.md
+      -D PAGE=${PROJECT_SOURCE_DIR}/docs/notes/five_systems.md
       -P ${CMAKE_CURRENT_SOURCE_DIR}/papers/on_page.cmake)
   set_tests_properties(example_${name} PROPERTIES LABELS five_systems COST 5)
 endfunction()
-# The tables of docs/five_systems.md.
+# The tables of docs/notes/five_systems.md.
 add_custom_target(five_systems
   COMMAND ${CMAKE_CTEST_COMMAND} --verbose -L five_systems USES_TERMINAL)
 if(TEST unit_papers)

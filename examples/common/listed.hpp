@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-/// Numbers as docs/five_systems.md lists them: "1.88, 1.81, 1.88".
+/// Numbers as docs/notes/five_systems.md lists them: "1.88, 1.81, 1.88".
 inline std::string listed(std::vector<double> const& values, int digits = 2)
 {
   std::string text;

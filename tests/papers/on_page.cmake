@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake -DPROGRAM=FILE "-DARGUMENTS=..." -DPAGE=docs/five_systems.md -P on_page.cmake
+# cmake -DPROGRAM=FILE "-DARGUMENTS=..." -DPAGE=docs/notes/five_systems.md -P on_page.cmake
 # Runs a program. It has to succeed, and each of its lines "on the page: TEXT" has to be on the page.
 execute_process(COMMAND ${PROGRAM} ${ARGUMENTS} OUTPUT_VARIABLE output RESULT_VARIABLE result)
 message("${output}")

@@ -659,7 +659,7 @@ struct synchronised_steps {
 /// Source      (a) (b) and the work of a rank: folklore, as in flow shops, e.g. B. J. Lageweg,
 ///             J. K. Lenstra, A. H. G. Rinnooy Kan, "A General Bounding Scheme for the Permutation
 ///             Flow-Shop Problem", Operations Research 26(1):53-67, 1978. (c) to (f) use what is
-///             particular to pipelines: docs/pipeline_bounds.md has the proofs.
+///             particular to pipelines: docs/notes/pipeline_bounds.md has the proofs.
 [[nodiscard]] inline time_units order_lower_bound(compiled_schedule const& schedule,
                                                   pipeline_times const& times, workspace& memory)
 {
