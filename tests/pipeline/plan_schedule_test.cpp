@@ -496,11 +496,23 @@ TEST(PlanSchedule, DependsOnItsArgumentsOnly)
 
 TEST(PlanSchedule, IsOneCall)
 {
-  auto const [stages, times, memory] = unit_step(2, 3, {2, 2});
   // [plan_schedule]
-  auto const plan = ballast::plan_schedule(stages, times, memory).value();
-  auto const compiled = ballast::compiled_schedule::make(stages, plan.schedule);
-  auto const timeline = ballast::simulate(compiled.value(), times, plan.order);
+  using namespace ballast;
+  // Two stages whose backwards are in two parts, on two ranks; three microbatches.
+  stage_graph const stages(
+      {{.rank = pipeline_rank{0}, .weights = true}, {.rank = pipeline_rank{1}, .weights = true}},
+      {{stage_id{0}, stage_id{1}}});
+  pipeline_times times(3, 2, [](std::size_t microbatch, std::size_t) {
+    time_units const takes = microbatch == 1 ? 3 : 1;
+    return stage_time{takes, takes};  // forward, gradients of inputs
+  });
+  for (stage_time const& each : times.rows) { times.weights.push_back(each.backward); }
+  // Each microbatch keeps a byte until its weights pass, and each rank may keep two.
+  pipeline_memory const memory{std::vector(times.rows.size(), held_bytes{1, 1}), {2, 2}};
+
+  auto const plan = plan_schedule(stages, times, memory).value();
+  compiled_schedule const schedule(stages, plan.schedule);
+  auto const timeline = simulate(schedule, times, plan.order);
   // [plan_schedule]
   EXPECT_EQ(timeline.makespan, plan.makespan);
 }
