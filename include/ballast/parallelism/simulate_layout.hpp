@@ -16,7 +16,7 @@ namespace ballast::inline v0 {
 ///     memory of a GPU     state(layers / pp, group) + d activations(layers / pp, group, shape),
 ///
 /// and, with a bandwidth, what transfers between modules and the all-reduce of gradients add to a
-/// step of equal microbatches (docs/parallelism.md),
+/// step of equal microbatches (docs/notes/parallelism.md),
 ///
 /// a module whose weights are sharded takes what its gathers do not hide (docs/parallelism.md),
 ///
