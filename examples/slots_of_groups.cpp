@@ -118,7 +118,7 @@ outcome train(Communicator& comm)
     source.push_back(to_id<rank_id>(sample % comm.size()));
   }
   auto const nodes = node_sizes::equal(1, comm.size());
-  tokens const room = comm.size() == ranks ? 100 : no_token_limit;
+  tokens const room = comm.size() == ranks ? 100 : no_limit;
   auto const plan = plan_slots(lengths, nodes, cost, {.most_per_gpu = room}).value();
   if (comm.rank() == rank_id{0} && comm.size() == ranks) { print(plan); }
   auto const as_read = place(lengths, source, comm.size());

@@ -149,6 +149,57 @@ BALLAST_C_API int ballast_set_up_sampler(ballast_planner* planner,
 BALLAST_C_API int ballast_draw_samples(ballast_planner* planner, ballast_draw_step const* step,
                                        ballast_draw* draw);
 
+/* ---- What plans, grids and packings have to keep to ------------------------------------------ */
+
+/* One thing that bags, cells or bins have a limited amount of, such as images. */
+typedef struct ballast_cap {
+  int64_t const* of;    /* [samples], what each takes of it; null: its length */
+  int64_t most_per_gpu; /* a bag of G GPUs gets at most G times this; 0: no limit */
+  int64_t const* most;  /* [bags], what each gets at most; null: no limit */
+  int64_t rounded_to;   /* what a sample takes is rounded up to one of it; 0: 1 */
+  size_t is_soft;       /* 1: a sample above every bag's limit gets a bag for itself */
+} ballast_cap;
+
+enum ballast_counts_kind {
+  BALLAST_ANY_COUNT = 0,
+  BALLAST_AT_MOST = 1,
+  BALLAST_EQUAL = 2, /* or differing by one; with a number all but one are multiples of it */
+  BALLAST_MULTIPLE_OF = 3,
+  BALLAST_FILLED = 4 /* at least one */
+};
+
+/* How many samples each bag, cell or bin gets. */
+typedef struct ballast_counts {
+  size_t kind; /* ballast_counts_kind */
+  int64_t number;
+} ballast_counts;
+
+/* What decides among plans of one makespan. */
+enum ballast_then {
+  BALLAST_THEN_NOTHING = 0,
+  BALLAST_THEN_LEVEL = 1,        /* the next latest bags too */
+  BALLAST_THEN_FEWEST_MOVES = 2, /* of tokens, from `home` */
+  BALLAST_THEN_LEAST = 3         /* the largest sum of `least` */
+};
+
+/* All of it is optional, and all of it is kept together. A bag is a cell of a grid, or a bin of a
+ * packing, which takes no home, starting_loads and fits. */
+typedef struct ballast_limits {
+  size_t struct_size;
+  int64_t most_per_gpu;    /* tokens: a bag of G GPUs gets at most G times this; 0: no limit */
+  ballast_counts samples;  /* of a bag */
+  size_t caps;             /* beside most_per_gpu */
+  ballast_cap const* also; /* [caps], at most four */
+  int64_t const* together; /* [samples], one key shares a bag; null: none */
+  int64_t const* apart;    /* [samples], one key shares no bag; null: none */
+  uint32_t const* home;    /* [samples], the GPU that has each now; null: none */
+  uint8_t const* fits;     /* [samples x bags], 0: it may not go there; null: all may */
+  int64_t const* starting_loads; /* [bags], work that they have already; null: none */
+  size_t then;                   /* ballast_then */
+  int64_t const* least;          /* [samples], for BALLAST_THEN_LEAST */
+  size_t within_per_million;     /* how much longer than the shortest a plan may be for that */
+} ballast_limits;
+
 /* ---- Which bag of GPUs computes which sample ------------------------------------------------- */
 
 typedef struct ballast_plan_options {
@@ -173,46 +224,12 @@ typedef struct ballast_bags {
 
 BALLAST_C_API int ballast_read_bags(ballast_planner* planner, char const* text, ballast_bags* bags);
 
-/* One thing that bags, cells or bins have a limited amount of, such as images. */
-typedef struct ballast_cap {
-  int64_t const* of;    /* [samples], what each takes of it; null: its length */
-  int64_t most_per_gpu; /* a bag of G GPUs gets at most G times this; below 0: no limit */
-  int64_t const* most;  /* [bags], what each gets at most; null: no limit */
-  int64_t rounded_to;   /* what a sample takes is rounded up to one of it; 0: 1 */
-  size_t is_soft;       /* 1: a sample above every bag's limit gets a bag for itself */
-} ballast_cap;
-
-/* What decides among plans of one makespan. */
-enum ballast_then {
-  BALLAST_THEN_NOTHING = 0,
-  BALLAST_THEN_LEVEL = 1,        /* the next latest bags too */
-  BALLAST_THEN_FEWEST_MOVES = 2, /* of tokens, from `home` */
-  BALLAST_THEN_LEAST = 3         /* the largest sum of `least` */
-};
-
-/* Samples with one key in `together` share a bag, with one key in `apart` they do not. */
 typedef struct ballast_plan_step {
   size_t struct_size;
   size_t samples;
-  int64_t const* lengths;        /* [samples], in tokens */
-  int64_t const* costs;          /* [samples]; null: what the cost model says */
-  int64_t const* together;       /* [samples]; null: none */
-  int64_t const* apart;          /* [samples]; null: none */
-  uint32_t const* home;          /* [samples], the GPU that has each now; null: none */
-  int64_t const* weights;        /* [samples], what counts for the limits; null: lengths */
-  int64_t most_per_gpu;          /* a bag of G GPUs gets at most G times this; 0: no limit */
-  int64_t const* most_per_bag;   /* [bags]; null: no limit */
-  int64_t most_samples;          /* of a bag; 0: no limit */
-  size_t cap_is_soft;            /* 1: a sample above every bag's limit gets a bag for itself */
-  int64_t const* starting_loads; /* [bags], work that they have already; null: none */
-  int64_t equal_counts;          /* 1: as many samples in each bag; more: in multiples; 0: any */
-  size_t fills_bags;             /* 1: at least one sample in each bag */
-  size_t then;                   /* ballast_then */
-  size_t within_per_million;     /* how much longer than the shortest a plan may be for that */
-  uint8_t const* fits;           /* [samples x bags], 0: it may not go there; null: all may */
-  size_t caps;                   /* beside the one above: four in all */
-  ballast_cap const* also;       /* [caps] */
-  int64_t const* least;          /* [samples], for BALLAST_THEN_LEAST */
+  int64_t const* lengths;       /* [samples], in tokens */
+  int64_t const* costs;         /* [samples]; null: what the cost model says */
+  ballast_limits const* limits; /* null: none */
 } ballast_plan_step;
 
 typedef struct ballast_plan {
@@ -244,14 +261,6 @@ BALLAST_C_API int ballast_partition(ballast_planner* planner, ballast_plan_step 
 
 /* ---- Which rank computes which sample in which microbatch ------------------------------------ */
 
-enum ballast_cell_counts {
-  BALLAST_ANY_COUNT = 0,
-  BALLAST_AT_MOST = 1,
-  BALLAST_EQUAL = 2, /* or differing by one */
-  BALLAST_MULTIPLE_OF = 3,
-  BALLAST_FILLED = 4 /* at least one */
-};
-
 /* A rank is a bag: one GPU, where `bags` is null. */
 typedef struct ballast_grid_options {
   size_t struct_size;
@@ -262,12 +271,8 @@ typedef struct ballast_grid_options {
   size_t largest_bags_first;
   size_t admits_short_samples;
   char const* cost;
-  size_t microbatches;     /* of every rank; 0: the least that is found */
-  size_t multiple_of;      /* what a number that is found is a multiple of; 0: 1 */
-  int64_t most_weight;     /* of a cell, for each GPU of its bag; 0: no limit */
-  int64_t weight_multiple; /* weights are rounded up to one of it; 0: 1 */
-  size_t counts;           /* ballast_cell_counts, and its number */
-  size_t count;
+  size_t microbatches;       /* of every rank; 0: the least that is found */
+  size_t multiple_of;        /* what a number that is found is a multiple of; 0: 1 */
   size_t meets_microbatch;   /* 1: ranks wait in every microbatch; 0: once a step */
   ballast_cost const* model; /* instead of `cost`; null: that */
   size_t least_microbatches; /* of a number that is found; 0: 1 */
@@ -276,21 +281,10 @@ typedef struct ballast_grid_options {
 typedef struct ballast_grid_step {
   size_t struct_size;
   size_t samples;
-  int64_t const* lengths;        /* [samples] */
-  int64_t const* costs;          /* [samples]; null: what the cost model says */
-  int64_t const* weights;        /* [samples]; null: lengths */
-  int64_t const* most_weights;   /* [ranks], instead of most_weight; null: that */
-  int64_t const* together;       /* [samples], one key shares a cell; null: none */
-  int64_t const* apart;          /* [samples], one key shares no cell; null: none */
-  int64_t const* kinds;          /* [samples], a slot has samples of one key; null: any */
-  uint32_t const* home;          /* [samples], the GPU that has each now; null: none */
-  size_t cap_is_soft;            /* 1: a sample above every cell's limit gets a cell for itself */
-  int64_t const* starting_loads; /* [ranks], work that they have already; null: none */
-  size_t then;                   /* ballast_then */
-  size_t within_per_million;     /* how much longer than the shortest a plan may be for that */
-  uint8_t const* fits;           /* [samples x ranks], 0: it may not go there; null: all may */
-  size_t caps;                   /* of cells, beside most_weight: four in all */
-  ballast_cap const* also;       /* [caps], as those of bags */
+  int64_t const* lengths;       /* [samples] */
+  int64_t const* costs;         /* [samples]; null: what the cost model says */
+  int64_t const* kinds;         /* [samples], a slot has samples of one key; null: any */
+  ballast_limits const* limits; /* of a cell; null: none */
 } ballast_grid_step;
 
 /* Cell slot * ranks + rank is the microbatch `slot` of that rank. */
@@ -307,7 +301,7 @@ typedef struct ballast_grid {
   uint32_t const* sample;         /* [samples], cell by cell */
   int64_t const* costs;           /* [samples] */
   int64_t const* loads;           /* [cells], the cost */
-  int64_t const* filled;          /* [cells], the weight */
+  int64_t const* filled;          /* [cells], of the first cap; without one, tokens */
   size_t cells_above_cap;
   uint32_t const* above_cap; /* [cells_above_cap], where the cap is soft */
   double makespan;           /* per unit of speed */
@@ -352,9 +346,9 @@ typedef struct ballast_losses {
 BALLAST_C_API int ballast_weigh_losses(ballast_planner* planner, ballast_loss_step const* step,
                                        ballast_losses* losses);
 
-/* ---- As few bins of one capacity as are found ------------------------------------------------ */
+/* ---- As few bins as are found ---------------------------------------------------------------- */
 
-/* With one of the limits behind capacity, a call allocates.
+/* With more limits than most_per_gpu or one cap, a call allocates.
  *
  * A stream is packed call after call: what one leaves comes first in the next, before new samples.
  * The bins that are kept are then a multiple of multiple_of, and at least so many of the fullest
@@ -362,25 +356,13 @@ BALLAST_C_API int ballast_weigh_losses(ballast_planner* planner, ballast_loss_st
 typedef struct ballast_pack_step {
   size_t struct_size;
   size_t samples;
-  int64_t const* lengths; /* [samples] */
-  int64_t capacity;
-  size_t most_samples; /* of a bin; 0: no limit */
+  int64_t const* lengths;       /* [samples] */
+  ballast_limits const* limits; /* of a bin; null: none */
   size_t least_bins;
-  size_t multiple_of;      /* of bins; 0: 1 */
-  int64_t length_multiple; /* lengths are rounded up to one of it; 0: 1 */
-  size_t is_padded;        /* 1: a bin takes count x longest; 0: the sum */
-  int64_t const* more_of;  /* [samples], what each takes of a second capacity, or NULL */
-  int64_t more_capacity;
-  size_t is_level;         /* 1: of as many bins the largest is least */
-  int64_t const* together; /* [samples], one key shares a bin; null: none */
-  int64_t const* apart;    /* [samples], one key shares no bin; null: none */
-  size_t caps;             /* beside those above: four in all; `capacity` may then be 0 */
-  ballast_cap const* also; /* [caps], of bins */
-  int64_t equal_counts;    /* 1: as many samples in each bin; more: in multiples; 0: any */
-  size_t fills_bins;       /* 1: at least one sample in each bin */
-  int64_t const* least; /* [samples]: of as many bins the largest sum of it is least; null: any */
-  int64_t least_load;   /* a stream: samples of bins that hold less are left; 0: none */
-  size_t most_bins;     /* a stream: so are those of all but so many, the fullest; 0: none */
+  size_t multiple_of; /* of bins; 0: 1 */
+  size_t is_padded;   /* 1: a bin takes count x longest; 0: the sum */
+  int64_t least_load; /* a stream: samples of bins that hold less are left; 0: none */
+  size_t most_bins;   /* a stream: so are those of all but so many, the fullest; 0: none */
 } ballast_pack_step;
 
 /* The owner of a sample that is left. */
@@ -400,7 +382,7 @@ typedef struct ballast_packing {
   uint32_t const* empty; /* [empty_bins], where more were asked for than there are samples */
   size_t bins_above_cap;
   uint32_t const* above_cap; /* [bins_above_cap], where a cap is soft */
-  int64_t capacity;          /* the first cap */
+  int64_t most_per_gpu;      /* the first cap, of a bin */
   int64_t largest_bound;     /* no packing into as many bins has a smaller largest one */
   size_t samples_left;
   uint32_t const* left; /* [samples_left], of a stream, ascending */
@@ -420,15 +402,15 @@ typedef struct ballast_padded_cost {
   int64_t target_squared;
 } ballast_padded_cost;
 
-/* A batch costs, and weighs, its samples times what one does with its longest lengths. */
+/* A batch costs, and takes, its samples times what one does with its longest lengths. */
 typedef struct ballast_pad_step {
   size_t struct_size;
   size_t samples;
   int64_t const* source; /* [samples] */
   int64_t const* target; /* [samples]; null: 0 */
   ballast_padded_cost cost;
-  ballast_padded_cost weight; /* all 0: the cost */
-  int64_t most_weight;        /* of a batch; 0: no limit */
+  ballast_padded_cost of; /* what most_per_gpu counts; all 0: the cost */
+  int64_t most_per_gpu;   /* of a batch; 0: no limit */
   size_t ranks;
   size_t microbatches; /* of every rank; 0: 1 */
   uint64_t work;       /* of the search, in steps; 0: 2,000,000 */
@@ -437,7 +419,7 @@ typedef struct ballast_pad_step {
 /* One batch for each rank and microbatch, so that the busiest rank has least. It allocates. */
 BALLAST_C_API int ballast_pad_grid(ballast_planner* planner, ballast_pad_step const* step,
                                    ballast_grid* grid);
-/* As few batches within most_weight as are found; ranks, microbatches and cost say nothing. */
+/* As few batches within most_per_gpu as are found; ranks, microbatches and cost say nothing. */
 BALLAST_C_API int ballast_pad_to_cap(ballast_planner* planner, ballast_pad_step const* step,
                                      ballast_packing* packing);
 
@@ -569,8 +551,8 @@ typedef struct ballast_slots_step {
   size_t samples;
   int64_t const* lengths; /* [samples] */
   int64_t most_per_gpu;   /* tokens that a GPU holds in a slot; 0: no limit */
-  size_t cap_is_soft;     /* 1: a sample that no group can hold gets a group for itself */
-  size_t most_samples;    /* of a group; 0: no limit */
+  size_t is_soft;         /* 1: a sample that no group can hold gets a group for itself */
+  ballast_counts counts;  /* of samples of a group: any, or at most */
   size_t sizes;           /* that groups may have; 0: any */
   uint32_t const* size;   /* [sizes], in any order */
   size_t powers_of_two;   /* 1: of these only 1, 2, 4, ... */
@@ -621,9 +603,9 @@ typedef struct ballast_chain_step {
   int64_t const* state_bytes;      /* [layers]; null: 0 */
   int64_t const* activation_bytes; /* [layers], of one microbatch; null: 0 */
   size_t ranks;
-  size_t chunks;             /* of each rank: stage s lies on rank s % ranks; 0: 1 */
-  int64_t const* capacities; /* [ranks], bytes of each; null: no limits */
-  int64_t const* held;       /* [ranks x chunks], microbatches that a stage keeps; null: one each */
+  size_t chunks;       /* of each rank: stage s lies on rank s % ranks; 0: 1 */
+  int64_t const* most; /* [ranks], bytes of each; null: no limits */
+  int64_t const* held; /* [ranks x chunks], microbatches that a stage keeps; null: one each */
 } ballast_chain_step;
 
 typedef struct ballast_chain {
@@ -792,7 +774,7 @@ typedef struct ballast_order_options {
   char const* policy;        /* "exact"; null: "search" */
   uint8_t const* split;      /* [stages], not 0: its backward is in two parts; null: none */
   char const* text;          /* a schedule as a file of tasks or of cells has it; null: none */
-  uint64_t const* most_held; /* [ranks], bytes that each may keep; null: no limits */
+  uint64_t const* most;      /* [ranks], bytes that each may keep; null: no limits */
   size_t writes_cells;       /* 1: the order has `cells`, whatever its schedule */
   size_t in_v;               /* 1: stages go up the ranks and down again, as in those of a V */
 } ballast_order_options;

@@ -25,7 +25,7 @@ result<ballast_chain> cut_step(ballast_planner& planner, ballast_chain_step cons
   }
   // Of more ranks and chunks than there are layers none is read: they are refused.
   ballast::chain_ranks on{.ranks = step.ranks, .chunks = step.chunks == 0 ? 1 : step.chunks};
-  on.capacities = optional_array(step.capacities, step.ranks);
+  on.most = optional_array(step.most, step.ranks);
   on.held = optional_array(step.held, step.ranks * on.chunks);
   auto cut = ballast::cut_chain(layers, on);
   if (!cut) { return tl::unexpected(cut.error()); }

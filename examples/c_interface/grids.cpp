@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../common/fit_table.hpp"
 #include "planner.hpp"
 
 #include <ballast/partition/grid/grid_plan.hpp>
@@ -7,27 +6,17 @@
 #include <ballast/partition/placement_limits.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <utility>
 
 namespace c_interface {
 namespace {
 
-using counts = ballast::counts::rule;
-
 result<void> set_up_grid(ballast_planner& planner, ballast_grid_options const& options)
 {
   auto const cost = model_of_options(options);
   if (!cost) { return tl::unexpected(cost.error()); }
-  constexpr std::array rules{counts::any, counts::at_most, counts::equal, counts::multiple_of,
-                             counts::filled};
-  if (options.counts >= rules.size()) {
-    return fail(error_code::out_of_range, 0, "counts is ", options.counts,
-                "; give one of ballast_cell_counts");
-  }
   constexpr std::size_t most_microbatches = std::size_t{1} << 31;
   if (options.least_microbatches != 0 &&
       (options.microbatches != 0 || options.least_microbatches > most_microbatches)) {
@@ -46,14 +35,6 @@ result<void> set_up_grid(ballast_planner& planner, ballast_grid_options const& o
   if (options.microbatches != 0) { job.slots.number = options.microbatches; }
   if (options.multiple_of != 0) { job.slots.multiple_of = options.multiple_of; }
   if (options.meets_microbatch != 0) { job.slots.meet = ballast::grid_meeting::microbatch; }
-  // A cap that nothing reaches, so that weights are what the plan says of cells.
-  job.room.most_per_gpu = options.most_weight != 0 ? options.most_weight : ballast::no_limit - 1;
-  if (options.weight_multiple != 0) { job.room.rounded_to = options.weight_multiple; }
-  job.counts.kind = rules[options.counts];
-  bool const is_numbered =
-      job.counts.kind == counts::at_most || job.counts.kind == counts::multiple_of;
-  constexpr std::size_t most = std::numeric_limits<std::uint32_t>::max();
-  if (is_numbered) { job.counts.number = static_cast<std::int64_t>(std::min(options.count, most)); }
   return {};
 }
 
@@ -68,26 +49,11 @@ result<ballast_grid> plan_grid(ballast_planner& planner, ballast_grid_step const
   }
   ballast::microbatches slots = job.slots;
   slots.kinds = optional_array(step.kinds, step.samples);
-  ballast::cap room = job.room;
-  room.of = optional_array(step.weights, step.samples);
-  if (step.most_weights != nullptr) {
-    room.most_per_gpu = ballast::no_limit;
-    room.most = {step.most_weights, job.bags.size()};
-  }
-  room.is_soft = step.cap_is_soft != 0;
   ballast::placement_limits limits;
-  limits.also = {room};
-  if (auto read = add_caps(limits.also, step, job.bags.size()); !read) {
+  fit_table fits;
+  if (auto read = read_limits(limits, fits, step.limits, step.samples, job.bags.size()); !read) {
     return tl::unexpected(read.error());
   }
-  limits.samples = job.counts;
-  limits.together = optional_array(step.together, step.samples);
-  limits.apart = optional_array(step.apart, step.samples);
-  limits.home = optional_ranks(step.home, step.samples);
-  limits.starting_loads = optional_array(step.starting_loads, job.bags.size());
-  fit_table const fits{step.fits, job.bags.size()};
-  if (step.fits != nullptr) { limits.fits = fits; }
-  if (auto read = read_then(limits, step); !read) { return tl::unexpected(read.error()); }
   auto const plan = [&] {
     return ballast::partition_grid_into(job.plan, job.memory, job.samples, job.bags, slots,
                                         &priced_length::cost, &priced_length::length, limits);

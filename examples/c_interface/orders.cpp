@@ -201,7 +201,7 @@ result<void> set_up_order(ballast_planner& planner, ballast_order_options const&
   auto schedule = schedule_of(options);
   if (!schedule) { return tl::unexpected(schedule.error()); }
   ballast::pipeline_memory held;
-  auto const most = optional_array(options.most_held, schedule->stages().ranks());
+  auto const most = optional_array(options.most, schedule->stages().ranks());
   held.most.assign(most.begin(), most.end());
   bool const has_tasks = options.text != nullptr || options.first_task != nullptr;
   bool const plans = is_planned(options) && !has_tasks;

@@ -91,35 +91,9 @@ void leave_samples(ballast_packing& found, pack_job& job, ballast_pack_step cons
 result<void> pack_into(pack_job& job, std::span<std::int64_t const> lengths,
                        ballast_pack_step const& step)
 {
-  ballast::cap const rounded{.most_per_gpu = step.capacity, .rounded_to = step.length_multiple};
-  ballast::cap const second{.of = optional_array(step.more_of, step.samples),
-                            .most_per_gpu = step.more_capacity};
   ballast::placement_limits limits;
-  limits.together = optional_array(step.together, step.samples);
-  limits.apart = optional_array(step.apart, step.samples);
-  if (step.length_multiple != 0) {
-    limits.also = step.more_of == nullptr ? ballast::caps{rounded} : ballast::caps{rounded, second};
-  } else {
-    if (step.capacity != 0 || step.caps == 0) { limits.most_per_gpu = step.capacity; }
-    if (step.more_of != nullptr) { limits.also = {second}; }
-  }
-  if (auto read = add_caps(limits.also, step, 0); !read) { return read; }
-  int const rules = (step.most_samples != 0 ? 1 : 0) + (step.equal_counts != 0 ? 1 : 0) +
-                    (step.fills_bins != 0 ? 1 : 0);
-  if (rules > 1 || (step.is_level != 0 && step.least != nullptr)) {
-    return fail(error_code::out_of_range, 0,
-                "most_samples, equal_counts and fills_bins exclude each other, and so do is_level "
-                "and least; give one");
-  }
-  if (step.equal_counts != 0) { limits.samples = ballast::counts::equal(step.equal_counts); }
-  if (step.fills_bins != 0) { limits.samples = ballast::counts::filled(); }
-  if (step.most_samples != 0) {
-    limits.samples = ballast::counts::at_most(static_cast<std::int64_t>(
-        std::min(step.most_samples, static_cast<std::size_t>(ballast::no_limit))));
-  }
-  if (step.is_level != 0) { limits.then = ballast::most_level; }
-  auto const least = optional_array(step.least, step.samples);
-  if (step.least != nullptr) { limits.then = ballast::least(least); }
+  fit_table fits;
+  if (auto read = read_limits(limits, fits, step.limits, step.samples, 1); !read) { return read; }
   ballast::bins wanted{.least = step.least_bins, .is_padded = step.is_padded != 0};
   if (step.multiple_of != 0 && !is_stream(step)) { wanted.multiple_of = step.multiple_of; }
   return ballast::pack_into(job.plan, job.memory, lengths, limits, wanted);
@@ -158,7 +132,7 @@ ballast_packing packing_of(ballast::packing_plan const& plan)
   found.empty = integers(plan.empty.data());
   found.bins_above_cap = plan.above_cap.size();
   found.above_cap = integers(plan.above_cap.data());
-  found.capacity = plan.capacity;
+  found.most_per_gpu = plan.most_per_gpu;
   found.largest_bound = plan.largest_bound;
   return found;
 }

@@ -46,12 +46,12 @@ result<padded_polynomial> polynomial_of(char const* name, ballast_padded_cost co
   return padded_polynomial{given};
 }
 
-result<padded_polynomial> weight_of(ballast_pad_step const& step)
+result<padded_polynomial> counted_of(ballast_pad_step const& step)
 {
-  auto const& [source, target, source_squared, product, target_squared] = step.weight;
+  auto const& [source, target, source_squared, product, target_squared] = step.of;
   bool const is_given =
       source != 0 || target != 0 || source_squared != 0 || product != 0 || target_squared != 0;
-  return is_given ? polynomial_of("weight", step.weight) : polynomial_of("cost", step.cost);
+  return is_given ? polynomial_of("of", step.of) : polynomial_of("cost", step.cost);
 }
 
 result<void> read_lengths(pad_job& job, ballast_pad_step const& step)
@@ -72,8 +72,8 @@ result<ballast_grid> pad_step(ballast_planner& planner, ballast_pad_step const& 
   if (auto read = read_lengths(job, step); !read) { return tl::unexpected(read.error()); }
   auto const cost = polynomial_of("cost", step.cost);
   if (!cost) { return tl::unexpected(cost.error()); }
-  auto const weight = weight_of(step);
-  if (!weight) { return tl::unexpected(weight.error()); }
+  auto const counted = counted_of(step);
+  if (!counted) { return tl::unexpected(counted.error()); }
   constexpr std::size_t most_ranks = std::size_t{1} << 24;
   if (step.ranks == 0 || step.ranks > most_ranks) {
     return fail(error_code::out_of_range, 0, "a step cannot be padded for ", step.ranks,
@@ -84,8 +84,8 @@ result<ballast_grid> pad_step(ballast_planner& planner, ballast_pad_step const& 
   slots.number = step.microbatches == 0 ? 1 : step.microbatches;
   if (step.work != 0) { slots.work = step.work; }
   ballast::placement_limits limits;
-  if (step.most_weight != 0) { limits.most_per_gpu = step.most_weight; }
-  auto plan = ballast::pad_grid(job.lengths, bags, slots, *cost, *weight, limits);
+  if (step.most_per_gpu != 0) { limits.most_per_gpu = step.most_per_gpu; }
+  auto plan = ballast::pad_grid(job.lengths, bags, slots, *cost, *counted, limits);
   if (!plan) { return tl::unexpected(plan.error()); }
   job.grid = *std::move(plan);
   job.gpus = first_gpus::of<ballast::bag_id>(bags);
@@ -96,12 +96,12 @@ result<ballast_packing> pad_to_cap(ballast_planner& planner, ballast_pad_step co
 {
   pad_job& job = planner.pad;
   if (auto read = read_lengths(job, step); !read) { return tl::unexpected(read.error()); }
-  auto const weight = weight_of(step);
-  if (!weight) { return tl::unexpected(weight.error()); }
-  auto const most = step.most_weight != 0 ? step.most_weight : ballast::no_limit;
+  auto const counted = counted_of(step);
+  if (!counted) { return tl::unexpected(counted.error()); }
+  auto const most = step.most_per_gpu != 0 ? step.most_per_gpu : ballast::no_limit;
   auto plan = step.work == 0
-                  ? ballast::pad_to_cap(job.lengths, most, *weight)
-                  : ballast::pad_to_cap(job.lengths, most, *weight,
+                  ? ballast::pad_to_cap(job.lengths, most, *counted)
+                  : ballast::pad_to_cap(job.lengths, most, *counted,
                                         step.work / std::max<std::size_t>(step.samples, 1));
   if (!plan) { return tl::unexpected(plan.error()); }
   job.packing = *std::move(plan);

@@ -5,6 +5,7 @@
 
 #include "../common/by_name/any_order_policy.hpp"
 #include "../common/by_name/any_policy.hpp"
+#include "../common/fit_table.hpp"
 #include "ballast.h"
 
 #include <ballast/core.hpp>
@@ -92,8 +93,6 @@ struct grid_job {
   first_gpus gpus;
   ballast::microbatches slots;
   std::size_t least_microbatches = 0;
-  ballast::cap room;
-  ballast::counts counts;
   ballast::quadratic_cost cost;
   std::vector<priced_length> samples;
   ballast::grid_plan plan;
@@ -509,40 +508,14 @@ result<ballast::bag_layout> bags_of(Options const& options)
   return bags->with_short_samples(ballast::short_samples::admitted);
 }
 
-/// The caps of a step beside its first one, of bags, cells or bins.
-template <class Step>
-result<void> add_caps(ballast::caps& caps, Step const& step, std::size_t bags)
-{
-  auto const also = array("also", step.also, step.caps);
-  if (!also) { return tl::unexpected(also.error()); }
-  for (ballast_cap const& each : *also) {
-    if (bags == 0 && each.most != nullptr) {
-      return fail(error_code::out_of_range, 0,
-                  "a cap of a packing has no most: bins are not there yet; give most_per_gpu");
-    }
-    caps.add({.of = optional_array(each.of, step.samples),
-              .most_per_gpu = each.most_per_gpu < 0 ? ballast::no_limit : each.most_per_gpu,
-              .most = optional_array(each.most, bags),
-              .rounded_to = each.rounded_to == 0 ? 1 : each.rounded_to,
-              .is_soft = each.is_soft != 0});
-  }
-  return {};
-}
+/// How many samples each gets.
+result<ballast::counts> counts_of(ballast_counts const& given);
 
-/// What decides among plans of one makespan, as steps of plans and of grids say it.
-template <class Step>
-result<void> read_then(ballast::placement_limits& limits, Step const& step,
-                       std::size_t most = BALLAST_THEN_FEWEST_MOVES)
-{
-  if (step.then > most || step.within_per_million > std::numeric_limits<std::uint32_t>::max()) {
-    return fail(error_code::out_of_range, 0, "then is ", step.then, " and within_per_million ",
-                step.within_per_million, "; give one of ballast_then, and a number below 2^32");
-  }
-  if (step.then == BALLAST_THEN_LEVEL) { limits.then = ballast::most_level; }
-  if (step.then == BALLAST_THEN_FEWEST_MOVES) { limits.then = ballast::fewest_moves; }
-  limits.within_per_million = static_cast<std::uint32_t>(step.within_per_million);
-  return {};
-}
+/// The limits of a step, where it has some; the table is what `fits` looks into.
+///
+/// Shapes      bags: of the job, and 1 of a packing, which refuses what is said of bags.
+result<void> read_limits(ballast::placement_limits& limits, fit_table& fits,
+                         ballast_limits const* given, std::size_t samples, std::size_t bags);
 
 /// Samples with the costs that were given, or that the model says.
 inline result<void> price_into(std::vector<priced_length>& samples,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../common/by_name/parse_policy.hpp"
-#include "../common/fit_table.hpp"
 #include "planner.hpp"
 
 #include <ballast/core.hpp>
@@ -45,44 +44,14 @@ result<ballast_plan> plan_step(ballast_planner& planner, ballast_plan_step const
         "the policy pads attention alone, and costs one by one do not say what of them that "
         "is; name a cost model");
   }
-  ballast::placement_limits keep;
-  ballast::cap room;
-  keep.together = optional_array(step.together, step.samples);
-  keep.apart = optional_array(step.apart, step.samples);
-  keep.home = optional_ranks(step.home, step.samples);
-  room.of = optional_array(step.weights, step.samples);
-  if (step.most_per_gpu != 0) { room.most_per_gpu = step.most_per_gpu; }
-  room.most = optional_array(step.most_per_bag, job.bags.size());
-  room.is_soft = step.cap_is_soft != 0;
-  bool const is_capped =
-      !room.of.empty() || step.most_per_gpu != 0 || !room.most.empty() || room.is_soft;
-  if (is_capped) { keep.also.add(room); }
-  if (auto read = add_caps(keep.also, step, job.bags.size()); !read) {
+  ballast::placement_limits limits;
+  fit_table fits;
+  if (auto read = read_limits(limits, fits, step.limits, step.samples, job.bags.size()); !read) {
     return tl::unexpected(read.error());
   }
-  int const rules = (step.most_samples != 0 ? 1 : 0) + (step.equal_counts != 0 ? 1 : 0) +
-                    (step.fills_bags != 0 ? 1 : 0);
-  if (rules > 1) {
-    return fail(error_code::out_of_range, 0,
-                "most_samples, equal_counts and fills_bags exclude each other; give one");
-  }
-  if (step.most_samples != 0) { keep.samples = ballast::counts::at_most(step.most_samples); }
-  if (step.equal_counts != 0) { keep.samples = ballast::counts::equal(step.equal_counts); }
-  if (step.fills_bags != 0) { keep.samples = ballast::counts::filled(); }
-  if (auto read = read_then(keep, step, BALLAST_THEN_LEAST); !read) {
-    return tl::unexpected(read.error());
-  }
-  if (step.then == BALLAST_THEN_LEAST) {
-    auto const least = array("least", step.least, step.samples);
-    if (!least) { return tl::unexpected(least.error()); }
-    keep.then = ballast::least(*least);
-  }
-  keep.starting_loads = optional_array(step.starting_loads, job.bags.size());
-  fit_table const fits{step.fits, job.bags.size()};
-  if (step.fits != nullptr) { keep.fits = fits; }
   if (auto done =
           ballast::partition_into(job.plan, job.memory, job.samples, job.bags, known_cost{job.cost},
-                                  &priced_length::length, keep, job.policy);
+                                  &priced_length::length, limits, job.policy);
       !done) {
     return tl::unexpected(done.error());
   }

@@ -61,7 +61,7 @@ result<ballast_sharding> shard_step(ballast_planner& planner, ballast_sharding_s
   job.is_planned = false;
   auto const lengths = array("lengths", step.lengths, step.samples);
   if (!lengths) { return tl::unexpected(lengths.error()); }
-  ballast::tokens const most = step.most_per_gpu == 0 ? ballast::no_token_limit : step.most_per_gpu;
+  ballast::tokens const most = step.most_per_gpu == 0 ? ballast::no_limit : step.most_per_gpu;
   if (auto done =
           ballast::hybrid_sharding_into(job.plan, job.memory, *lengths, job.groups, job.cost, most);
       !done) {

@@ -30,8 +30,10 @@ result<void> plan_into(slots_job& job, sharding_job const& machines, ballast_slo
   rules.largest = at_most_32_bits(machines.largest_degree);
   rules.aligned = step.aligned != 0;
   if (step.most_per_gpu != 0) { rules.most_per_gpu = step.most_per_gpu; }
-  rules.is_soft = step.cap_is_soft != 0;
-  rules.most_samples = at_most_32_bits(step.most_samples);
+  rules.is_soft = step.is_soft != 0;
+  auto const counts = counts_of(step.counts);
+  if (!counts) { return tl::unexpected(counts.error()); }
+  rules.samples = *counts;
   if (step.slots != 0) { rules.number = step.slots; }
   if (step.multiple_of != 0) { rules.multiple_of = step.multiple_of; }
   if (step.meets_step != 0) { rules.meet = ballast::grid_meeting::step; }

@@ -29,7 +29,7 @@ class LevelSampler(LengthGroupedSampler):
             window = drawn[first:min(first + row * self.slots, len(drawn) // row * row)]
             grid = ballast.grid([self.lengths[at] for at in window], self.num_replicas,
                                 cost=self.cost, microbatches=len(window) // row,
-                                equal_counts=True, meet="microbatch")
+                                samples=ballast.counts.equal(), meet="microbatch")
             for slot in range(grid.microbatches):
                 own += [window[at] for at in grid.microbatch(self.rank, slot).tolist()]
         return own

@@ -43,7 +43,7 @@ class EpochBatches:
 def loader_of(dataset: Any, lengths: Sequence[int], step_samples: int, *, workers: int = 0,
               collate_fn: Any = None, **options: Any) -> Any:
     """A DataLoader whose batches are the microbatches of this rank. options: those of
-    ballast.BalancedBatchSampler, such as most_tokens, or microbatches where their number is fixed.
+    ballast.BalancedBatchSampler, such as most_per_gpu, or microbatches where their number is fixed.
     `for batch, cell in loader.batch_sampler.sampler.over(loader)` has the weight of each loss."""
     from torch.utils.data import DataLoader
 

@@ -2,7 +2,7 @@
 """Packs of Megatron Energon's buffer over ballast. Put the class before a task encoder's:
 
     class Encoder(PackedByBallast, DefaultTaskEncoder):
-        most_tokens = 8192
+        most_per_gpu = 8192
         def tokens_of(self, sample): return len(sample.tokens)
 
 and give packing_buffer_size to the loader. With `pushback`, packs that are less full wait in the
@@ -20,9 +20,9 @@ except ImportError:  # of a version that keeps no samples back
 
 
 class PackedByBallast:
-    most_tokens = 8192
-    most_samples = None  # of a pack
-    full = 1.0  # with less than this of most_tokens, a pack is pushed back
+    most_per_gpu = 8192
+    samples = None  # of a pack, such as ballast.counts.at_most(16)
+    full = 1.0  # with less than this of most_per_gpu, a pack is pushed back
     pushback = PackedSamplesOutput is not None
 
     def tokens_of(self, sample: Any) -> int:
@@ -34,15 +34,15 @@ class PackedByBallast:
 
     def select_samples_to_pack(self, samples: Sequence[Any]) -> Any:
         """Lists of samples, as few as are found. A longer one has a pack of its own."""
-        tokens = [min(self.tokens_of(sample), self.most_tokens) for sample in samples]
-        packing = ballast.pack(tokens, self.most_tokens, most_samples=self.most_samples,
+        tokens = [min(self.tokens_of(sample), self.most_per_gpu) for sample in samples]
+        packing = ballast.pack(tokens, self.most_per_gpu, samples=self.samples,
                                also=self.more_limits(samples))
         bins = [own.tolist() for own in packing]
         if not self.pushback:
             return [[samples[at] for at in own] for own in bins]
         loads = packing.loads.tolist()
         most = max(loads, default=0)  # the fullest is given out, so that the buffer moves on
-        least = min(most, self.full * self.most_tokens)
+        least = min(most, self.full * self.most_per_gpu)
         kept = [own for own, load in zip(bins, loads) if load >= least]
         back = sorted(at for own, load in zip(bins, loads) if load < least for at in own)
         return PackedSamplesOutput(packs=[[samples[at] for at in own] for own in kept],

@@ -24,8 +24,8 @@ class BallastScheduler(data_schedule.DpBalancedScheduler):
         ids = [sample for sample, _ in sample_id_seqlens]
         lengths = [length for _, length in sample_id_seqlens]
         grid = ballast.grid(
-            lengths, self.dp_size, cost=self.cost, fill=True,
-            most_tokens=self.max_seqlen_per_dp_cp_rank * self.cp_size,
+            lengths, self.dp_size, cost=self.cost, samples=ballast.counts.filled(),
+            most_per_gpu=self.max_seqlen_per_dp_cp_rank * self.cp_size,
             multiple_of=self.microbatch_group_size_per_vp_stage or 1)
         return [[[ids[at] for at in grid.microbatch(rank, slot).tolist()]
                  for rank in range(self.dp_size) for _ in range(self.cp_size)]
@@ -64,7 +64,7 @@ def pack_sequences(seq_lengths: Sequence[int], bin_size: int, max_sequences_per_
                    seq_length_multiple: int = 1) -> list[list[int]]:
     """Of megatron/rl/sequence_packing_utils.py the part that finds bin_seq_indices."""
     lengths = [-(-length // seq_length_multiple) * seq_length_multiple for length in seq_lengths]
-    packing = ballast.pack(lengths, bin_size, most_samples=max_sequences_per_bin)
+    packing = ballast.pack(lengths, bin_size, samples=ballast.counts.at_most(max_sequences_per_bin))
     return [own.tolist() for own in packing]
 
 

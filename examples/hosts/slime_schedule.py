@@ -34,12 +34,13 @@ def _grid(lengths: Sequence[int], args: Any, config: dict[str, Any]) -> ballast.
     costs = _costs(lengths, args)
     if not args.use_dynamic_batch_size:
         count = len(lengths) // args.micro_batch_size // ranks
-        return ballast.grid(lengths, ranks, cost=costs, microbatches=count, equal_counts=True)
+        return ballast.grid(lengths, ranks, cost=costs, microbatches=count,
+                            samples=ballast.counts.equal())
     cap = args.max_tokens_per_gpu * config["cp_size"]
     # A longer sample fills a microbatch, so it is alone in its own.
-    weights = [max(1, min(length, cap)) for length in lengths]
-    return ballast.grid(lengths, ranks, cost=costs, most_tokens=cap, weights=weights,
-                        multiple_of=group, fill=True)
+    held = [max(1, min(length, cap)) for length in lengths]
+    return ballast.grid(lengths, ranks, cost=costs, also=[{"of": held, "most_per_gpu": cap}],
+                        multiple_of=group, samples=ballast.counts.filled())
 
 
 def build_dp_schedule(

@@ -17,8 +17,8 @@ def get_seqlen_balanced_partitions(seqlen_list: Any, k_partitions: int,
         raise ValueError(f"{count} sequences are no {k_partitions} sets"
                          f"{' of equal size' if equal_size else ''}; give a multiple")
     cost = getattr(seqlen_list, "tolist", lambda: seqlen_list)()  # verl gives work, or a tensor
-    sets = ballast.plan([1] * count, k_partitions, cost=cost, equal_counts=equal_size,
-                        fill=not equal_size)
+    sets = ballast.plan([1] * count, k_partitions, cost=cost, samples=(
+        ballast.counts.equal() if equal_size else ballast.counts.filled()))
     return [own.tolist() for own in sets]
 
 
@@ -26,30 +26,30 @@ def _work(lengths: Sequence[int]) -> list[int]:
     return [24576 * length + length * length for length in lengths]  # as verl counts it
 
 
-def micro_batch_count(lengths: Sequence[int], most_tokens: int, group: int = 1,
+def micro_batch_count(lengths: Sequence[int], most_per_gpu: int, group: int = 1,
                       least: Optional[int] = None, strict: bool = False) -> int:
-    """Of this rank: by verl's rule, or with `strict` as many as hold no more than most_tokens."""
+    """Of this rank: by verl's rule, or with `strict` as many as hold no more than most_per_gpu."""
     if strict:
         keys = [at // group for at in range(len(lengths))]
-        return max(least or 0, len(ballast.pack(lengths, most_tokens, together=keys)))
-    return max(least or 0, min(len(lengths) // group, -(-sum(lengths) // most_tokens)))
+        return max(least or 0, len(ballast.pack(lengths, most_per_gpu, together=keys)))
+    return max(least or 0, min(len(lengths) // group, -(-sum(lengths) // most_per_gpu)))
 
 
-def micro_batch_indices(lengths: Sequence[int], count: int, most_tokens: int, group: int = 1,
+def micro_batch_indices(lengths: Sequence[int], count: int, most_per_gpu: int, group: int = 1,
                         strict: bool = False) -> list[list[int]]:
     """Microbatches of equal work; among such, of few tokens in the largest. `group` samples, one
     after the other, stay together."""
     keys = [at // group for at in range(len(lengths))] if group > 1 else None
     limit: dict[str, Any] = {"then": lengths, "within_per_million": 1000}
     if strict:
-        limit = {"most_per_gpu": most_tokens}
+        limit = {"most_per_gpu": most_per_gpu}
     try:
-        sets: Any = ballast.plan(lengths, count, cost=_work(lengths), together=keys, fill=True,
-                                 **limit)
+        sets: Any = ballast.plan(lengths, count, cost=_work(lengths), together=keys,
+                                 samples=ballast.counts.filled(), **limit)
     except ValueError:
         if not strict:
             raise
-        sets = ballast.pack(lengths, most_tokens, together=keys, least_bins=count)  # less level
+        sets = ballast.pack(lengths, most_per_gpu, together=keys, least_bins=count)  # less level
     return [own.tolist() for own in sets]
 
 

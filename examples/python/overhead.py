@@ -28,14 +28,14 @@ def main() -> None:
     print(f"{'':<34}{'C++':>14}{'Python adds':>16}{'ratio':>9}")
     plain = [(at * 7919) % 4000 + 1 for at in range(1024)]
     show("grid, lists of 1024 in and out", lambda: ballast.grid(plain, 64, cost=cost,
-                                                                most_tokens=16384), 200, True)
+                                                                most_per_gpu=16384), 200, True)
     for samples, ranks, runs in ((1024, 64, 200), (32768, 1024, 9)):
         drawn = np.random.default_rng(1).lognormal(np.log(1024), 1.0, samples)
         lengths = np.clip(drawn, 1, 16384).astype(np.int64)
         show(f"plan, {samples} samples on {ranks} GPUs",
              lambda: ballast.plan(lengths, ranks, cost=cost), runs)
         show(f"grid, {samples} samples on {ranks} ranks",
-             lambda: ballast.grid(lengths, ranks, cost=cost, most_tokens=16384), runs)
+             lambda: ballast.grid(lengths, ranks, cost=cost, most_per_gpu=16384), runs)
 
 
 if __name__ == "__main__":

@@ -101,14 +101,14 @@ def run(rank: int, store: str, workers: int) -> None:
     dist.init_process_group("gloo", init_method="file://" + store, rank=rank, world_size=2)
 
     def sampler() -> BalancedBatchSampler:
-        return BalancedBatchSampler(LENGTHS, STEP, most_tokens=2048, seed=3)
+        return BalancedBatchSampler(LENGTHS, STEP, most_per_gpu=2048, seed=3)
 
     torch.manual_seed(1000 + rank)  # ranks draw differently, and plan the same
     np.random.seed(rank)
     model = DistributedDataParallel(make_model())
     losses = mean_over_ranks(train(model, sampler(), workers))
 
-    groups = BalancedBatchSampler(LENGTHS, STEP, rank=0, ranks=1, most_tokens=2048, seed=3)
+    groups = BalancedBatchSampler(LENGTHS, STEP, rank=0, ranks=1, most_per_gpu=2048, seed=3)
     parts = DistributedDataParallel(make_model())
     shared = mean_over_ranks(train(parts, groups, workers, loss_of=loss_of_part))
 

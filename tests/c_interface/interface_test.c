@@ -71,24 +71,26 @@ static ballast_grid plan_grid(void)
   ballast_grid_options options = {.struct_size = sizeof options};
   ballast_grid_step step = {.struct_size = sizeof step};
   ballast_grid grid = {.struct_size = sizeof grid};
+  ballast_limits const limits = {
+      .struct_size = sizeof limits, .most_per_gpu = 65536, .home = readers};
   options.gpus = gpus;
-  options.most_weight = 65536;
   options.cost = cost;
   CHECK(ballast_set_up_grid(planner, &options) == BALLAST_OK);
   step.samples = samples;
   step.lengths = lengths;
-  step.home = readers;
+  step.limits = &limits;
   CHECK(ballast_partition_grid(planner, &step, &grid) == BALLAST_OK);
   return grid;
 }
 
 static ballast_packing pack(void)
 {
+  ballast_limits const limits = {.struct_size = sizeof limits, .most_per_gpu = 65536};
   ballast_pack_step step = {.struct_size = sizeof step};
   ballast_packing packing = {.struct_size = sizeof packing};
   step.samples = samples;
   step.lengths = lengths;
-  step.capacity = 65536;
+  step.limits = &limits;
   CHECK(ballast_pack(planner, &step, &packing) == BALLAST_OK);
   return packing;
 }
@@ -219,6 +221,8 @@ static void print_sizes(void)
   PRINT_SIZE(ballast_draw);
   PRINT_SIZE(ballast_bags);
   PRINT_SIZE(ballast_cap);
+  PRINT_SIZE(ballast_counts);
+  PRINT_SIZE(ballast_limits);
   PRINT_SIZE(ballast_plan_options);
   PRINT_SIZE(ballast_plan_step);
   PRINT_SIZE(ballast_plan);
@@ -303,27 +307,26 @@ static void check_every_policy(void)
 /* Groups share a bag, no GPU holds more than its cap, and little leaves its home. */
 static void check_constraints(void)
 {
-  ballast_plan_step step = {.struct_size = sizeof step};
+  ballast_limits limits = {.struct_size = sizeof limits, .together = prompts, .home = readers};
+  ballast_plan_step step = {.struct_size = sizeof step, .limits = &limits};
   ballast_plan plan = {.struct_size = sizeof plan};
   size_t i;
   plan_with("refine", NULL);
   step.samples = samples;
   step.lengths = lengths;
-  step.together = prompts;
-  step.home = readers;
-  step.then = BALLAST_THEN_FEWEST_MOVES;
-  step.within_per_million = 5000;
+  limits.then = BALLAST_THEN_FEWEST_MOVES;
+  limits.within_per_million = 5000;
   CHECK(ballast_partition(planner, &step, &plan) == BALLAST_OK);
   for (i = 0; i < samples; ++i) { CHECK(plan.owner[i] == plan.owner[3 * (i / 3)]); }
   CHECK(plan.moved > 0 && plan.moved < 1);
 
-  step.most_per_gpu = 60000;
+  limits.most_per_gpu = 60000;
   CHECK(ballast_partition(planner, &step, &plan) == BALLAST_OK);
   for (i = 0; i < plan.bags; ++i) {
     int64_t held = 0;
     size_t at;
     for (at = plan.first[i]; at < plan.first[i + 1]; ++at) { held += lengths[plan.sample[at]]; }
-    CHECK(held <= step.most_per_gpu);
+    CHECK(held <= limits.most_per_gpu);
   }
   step.costs = lengths; /* instead of what the cost model says */
   CHECK(ballast_partition(planner, &step, &plan) == BALLAST_OK);
@@ -337,14 +340,15 @@ static void check_fits(void)
   static uint8_t const nowhere[12];
   static int64_t const four[] = {6, 5, 4, 3};
   static uint32_t const expected[] = {2, 2, 0, 0};
+  ballast_limits limits = {.struct_size = sizeof limits, .fits = allowed};
   ballast_plan_options options = {.struct_size = sizeof options, .gpus = 3};
   ballast_plan_step step = {
-      .struct_size = sizeof step, .samples = 4, .lengths = four, .fits = allowed};
+      .struct_size = sizeof step, .samples = 4, .lengths = four, .limits = &limits};
   ballast_plan plan = {.struct_size = sizeof plan};
   ballast_grid_options grid_options = {
       .struct_size = sizeof grid_options, .gpus = 3, .microbatches = 2};
   ballast_grid_step grid_step = {
-      .struct_size = sizeof grid_step, .samples = 4, .lengths = four, .fits = allowed};
+      .struct_size = sizeof grid_step, .samples = 4, .lengths = four, .limits = &limits};
   ballast_grid grid = {.struct_size = sizeof grid};
   size_t i;
   CHECK(ballast_set_up_plan(planner, &options) == BALLAST_OK);
@@ -355,13 +359,12 @@ static void check_fits(void)
     CHECK(plan.owner[i] == expected[i] && grid.owner[i] % 3 == expected[i]);
   }
 
-  step.fits = grid_step.fits = nowhere;
+  limits.fits = nowhere;
   CHECK(ballast_partition(planner, &step, &plan) == BALLAST_INFEASIBLE);
   CHECK(strstr(ballast_error(planner), "limits.fits") != NULL);
   CHECK(ballast_partition_grid(planner, &grid_step, &grid) == BALLAST_INFEASIBLE);
-  step.struct_size = offsetof(ballast_plan_step, fits); /* a program with an older header */
+  limits.struct_size = offsetof(ballast_limits, fits); /* a program with an older header */
   CHECK(ballast_partition(planner, &step, &plan) == BALLAST_OK && plan.makespan == 7);
-  grid_step.struct_size = offsetof(ballast_grid_step, fits);
   CHECK(ballast_partition_grid(planner, &grid_step, &grid) == BALLAST_OK && grid.makespan == 7);
 }
 
@@ -437,7 +440,9 @@ static void check_grid_and_packing(void)
 {
   ballast_grid const grid = plan_grid();
   ballast_packing const packing = pack();
-  ballast_pack_step step = {.struct_size = sizeof step};
+  ballast_cap const second = {.of = prompts, .most_per_gpu = 2 * prompts[samples - 1]};
+  ballast_limits limits = {.struct_size = sizeof limits, .most_per_gpu = 65536};
+  ballast_pack_step step = {.struct_size = sizeof step, .limits = &limits};
   ballast_packing ruled = {.struct_size = sizeof ruled};
   size_t i;
   CHECK(agree(samples, grid.owner, grid.ranks * grid.microbatches, grid.first, grid.sample));
@@ -446,19 +451,18 @@ static void check_grid_and_packing(void)
   CHECK(packing.bins == packing.fewest_bins);
   step.samples = samples;
   step.lengths = lengths;
-  step.capacity = 65536;
   step.multiple_of = gpus;
   CHECK(ballast_pack(planner, &step, &ruled) == BALLAST_OK && ruled.bins % gpus == 0);
   step.multiple_of = 0;
-  step.more_of = prompts; /* any second quantity */
-  step.more_capacity = 2 * prompts[samples - 1];
-  step.is_level = 1;
+  limits.caps = 1;
+  limits.also = &second; /* any second quantity */
+  limits.then = BALLAST_THEN_LEVEL;
   CHECK(ballast_pack(planner, &step, &ruled) == BALLAST_OK);
   for (i = 0; i < ruled.bins; ++i) {
     int64_t held = 0;
     size_t at;
     for (at = ruled.first[i]; at < ruled.first[i + 1]; ++at) { held += prompts[ruled.sample[at]]; }
-    CHECK(held <= step.more_capacity);
+    CHECK(held <= second.most_per_gpu);
   }
 }
 
@@ -543,6 +547,8 @@ static void check_grid_speeds(void)
   static uint32_t const slow[] = {3, 3, 2, 0};
   static uint32_t homes[500];
   static int64_t longest[2] = {1, 9};
+  ballast_cap five = {.most_per_gpu = 5};
+  ballast_limits limits = {.struct_size = sizeof limits};
   ballast_grid_options options = {.struct_size = sizeof options};
   ballast_grid_step step = {.struct_size = sizeof step};
   ballast_grid grid = share(1000, options, step);
@@ -551,23 +557,27 @@ static void check_grid_speeds(void)
   CHECK(grid.used_microbatches == 1);
   for (i = 0; i < 4; ++i) { CHECK(grid.loads[i] == by_gpu[i] && grid.rank_gpus[i] == 1); }
 
-  step.starting_loads = started;
+  step.limits = &limits;
+  limits.starting_loads = started;
   grid = share(500, options, step);
   for (i = 0; i < 4; ++i) { CHECK(grid.loads[i] == after_start[i]); }
-  step.starting_loads = NULL;
+  limits.starting_loads = NULL;
 
   for (i = 0; i < 500; ++i) { homes[i] = i < 150 ? 2 : i < 250 ? 0 : i < 350 ? 3 : 1; }
-  step.home = homes; /* 50 on a GPU that has no time for them */
-  step.then = BALLAST_THEN_FEWEST_MOVES;
+  limits.home = homes; /* 50 on a GPU that has no time for them */
+  limits.then = BALLAST_THEN_FEWEST_MOVES;
   grid = share(500, options, step);
   CHECK(grid.makespan == 50 && grid.moved == 0.1);
-  step.home = NULL;
-  step.then = BALLAST_THEN_LEVEL;
+  limits.home = NULL;
+  limits.then = BALLAST_THEN_LEVEL;
   grid = share(999, options, step);
   CHECK(grid.makespan == 100);
-  step.then = 3;
-  CHECK(ballast_partition_grid(planner, &step, &grid) == BALLAST_OUT_OF_RANGE);
-  step.then = BALLAST_THEN_NOTHING;
+  step.samples = 1;
+  step.lengths = longest;
+  for (limits.then = BALLAST_THEN_LEAST; limits.then < 5; ++limits.then) {
+    CHECK(ballast_partition_grid(planner, &step, &grid) == BALLAST_OUT_OF_RANGE);
+  }
+  limits.then = BALLAST_THEN_NOTHING;
 
   options.bags = "g1n2+g2n1";
   grid = share(1000, options, step);
@@ -576,12 +586,12 @@ static void check_grid_speeds(void)
   options.bags = NULL;
 
   options.gpus = 2;
-  options.most_weight = 5;
   CHECK(ballast_set_up_grid(planner, &options) == BALLAST_OK);
+  limits.also = &five;
+  limits.caps = 1;
   step.samples = 2;
-  step.lengths = longest;
   CHECK(ballast_partition_grid(planner, &step, &grid) == BALLAST_INFEASIBLE);
-  step.cap_is_soft = 1;
+  five.is_soft = 1;
   CHECK(ballast_partition_grid(planner, &step, &grid) == BALLAST_OK);
   CHECK(grid.cells_above_cap == 1 && grid.above_cap[0] == grid.owner[1]);
 
@@ -611,6 +621,8 @@ static void check_cancelling(void)
   ballast_plan_options options = {.struct_size = sizeof options};
   ballast_plan_step step = {.struct_size = sizeof step};
   ballast_plan plan = {.struct_size = sizeof plan};
+  ballast_limits const limits = {
+      .struct_size = sizeof limits, .most_per_gpu = 65536, .home = readers};
   ballast_grid_step grid_step = {.struct_size = sizeof grid_step};
   ballast_grid grid = {.struct_size = sizeof grid};
   uint64_t const digest = plan_grid().digest;
@@ -628,7 +640,7 @@ static void check_cancelling(void)
   CHECK(strstr(ballast_error(planner), "stopped") != NULL);
   grid_step.samples = samples;
   grid_step.lengths = lengths;
-  grid_step.home = readers;
+  grid_step.limits = &limits;
   CHECK(ballast_partition_grid(planner, &grid_step, &grid) == BALLAST_CANCELLED);
   count.from = (size_t)-1;
   CHECK(ballast_partition_grid(planner, &grid_step, &grid) == BALLAST_OK);
@@ -705,37 +717,51 @@ static void check_caps(void)
 {
   static int64_t images[samples];
   ballast_cap caps[5] = {{.of = images, .most_per_gpu = 30}};
-  ballast_plan_step step = {.struct_size = sizeof step, .samples = samples, .lengths = lengths};
+  ballast_limits limits = {.struct_size = sizeof limits, .caps = 1, .also = caps};
+  ballast_plan_step step = {.struct_size = sizeof step, .samples = samples, .limits = &limits};
   ballast_plan plan = {.struct_size = sizeof plan};
-  ballast_pack_step pack_step = {.struct_size = sizeof pack_step, .samples = samples};
+  ballast_pack_step pack_step = {
+      .struct_size = sizeof pack_step, .samples = samples, .limits = &limits};
   ballast_packing packing = {.struct_size = sizeof packing};
   size_t row;
   size_t at;
   size_t i;
   for (i = 0; i < samples; ++i) { images[i] = (int64_t)(i % 3); }
   plan_with("refine", NULL);
-  step.caps = pack_step.caps = 1;
-  step.also = pack_step.also = caps;
-  step.then = BALLAST_THEN_LEAST;
-  step.least = images;
+  limits.then = BALLAST_THEN_LEAST;
+  limits.least = images;
+  step.lengths = pack_step.lengths = lengths;
   CHECK(ballast_partition(planner, &step, &plan) == BALLAST_OK);
-  pack_step.lengths = lengths;
   CHECK(ballast_pack(planner, &pack_step, &packing) == BALLAST_OK && packing.bins >= 4);
   for (row = 0; row < plan.bags; ++row) {
     int64_t sum = 0;
     for (at = plan.first[row]; at < plan.first[row + 1]; ++at) { sum += images[plan.sample[at]]; }
     CHECK(sum <= 30);
   }
-  step.least = NULL;
+  limits.least = NULL;
   CHECK(ballast_partition(planner, &step, &plan) == BALLAST_OUT_OF_RANGE);
-  step.then = BALLAST_THEN_NOTHING;
-  caps[0].most_per_gpu = -1;
-  CHECK(ballast_partition(planner, &step, &plan) == BALLAST_OUT_OF_RANGE); /* it limits nothing */
+  limits.then = BALLAST_THEN_NOTHING;
+  for (i = 0; i < 2; ++i) { /* below 0, and no limit at all */
+    caps[0].most_per_gpu = (int64_t)i - 1;
+    CHECK(ballast_partition(planner, &step, &plan) == BALLAST_OUT_OF_RANGE);
+  }
   for (i = 0; i < 5; ++i) { caps[i].most_per_gpu = 100000000; }
-  step.caps = 5;
+  for (i = BALLAST_AT_MOST; i <= BALLAST_FILLED; ++i) { /* 8 x 12 samples */
+    limits.samples.kind = i;
+    limits.samples.number = i == BALLAST_AT_MOST || i == BALLAST_MULTIPLE_OF ? samples / gpus : 0;
+    CHECK(ballast_partition(planner, &step, &plan) == BALLAST_OK);
+    for (row = 0; row < plan.bags; ++row) {
+      at = plan.first[row + 1] - plan.first[row];
+      CHECK(i == BALLAST_FILLED ? at > 0 : at == samples / gpus);
+    }
+  }
+  limits.samples.kind = BALLAST_FILLED + 1;
+  CHECK(ballast_partition(planner, &step, &plan) == BALLAST_OUT_OF_RANGE);
+  limits.samples.kind = BALLAST_ANY_COUNT;
+  limits.caps = 5;
   CHECK(ballast_partition(planner, &step, &plan) == BALLAST_OUT_OF_RANGE);
   caps[0].most = images;
-  pack_step.caps = 1;
+  limits.caps = 1;
   CHECK(ballast_pack(planner, &pack_step, &packing) == BALLAST_OUT_OF_RANGE);
   plan_grid();
   CHECK(strstr(ballast_why_microbatches(planner), "microbatch") != NULL);
@@ -816,7 +842,9 @@ static void check_slots(void)
   where.slot = 1;
   CHECK(ballast_place(planner, &where, &placement) == BALLAST_OUT_OF_RANGE);
 
-  step.powers_of_two = step.most_samples = 1;
+  step.powers_of_two = 1;
+  step.counts.kind = BALLAST_AT_MOST;
+  step.counts.number = 1;
   CHECK(ballast_plan_slots(planner, &step, &slots) == BALLAST_OK && slots.slots == 2);
   step.sizes = 1;
   CHECK(ballast_plan_slots(planner, &step, &slots) == BALLAST_OUT_OF_RANGE);
@@ -824,7 +852,7 @@ static void check_slots(void)
   step.size = &four; /* the first is above what four GPUs hold */
   CHECK(ballast_plan_slots(planner, &step, &slots) == BALLAST_INFEASIBLE);
   CHECK(ballast_error_position(planner) == 0);
-  step.cap_is_soft = 1;
+  step.is_soft = 1;
   CHECK(ballast_plan_slots(planner, &step, &slots) == BALLAST_OK);
   CHECK(slots.groups_above_cap == 1 && slots.above_cap[0] == slots.owner[0]);
 }
@@ -986,18 +1014,18 @@ static void check_chain(void)
 {
   static int64_t const costs[] = {4, 1, 1, 1, 1, 4};
   static int64_t const bytes[] = {1, 1, 1, 1, 1, 1};
-  static int64_t capacities[] = {3, 3, 3};
+  static int64_t most[] = {3, 3, 3};
   ballast_chain_step step = {.struct_size = sizeof step, .layers = 6, .costs = costs, .ranks = 3};
   ballast_chain chain = {.struct_size = sizeof chain};
   CHECK(ballast_cut_chain(planner, &step, &chain) == BALLAST_OK && chain.stages == 3);
   CHECK(chain.makespan == 4 && chain.gap == 0 && chain.loads[1] == 4 && chain.ranks == 3);
   CHECK(chain.first[0] == 0 && chain.first[1] == 1 && chain.first[2] == 5 && chain.first[3] == 6);
   step.state_bytes = bytes;
-  step.capacities = capacities;
+  step.most = most;
   CHECK(ballast_cut_chain(planner, &step, &chain) == BALLAST_OK && chain.makespan == 5);
   step.chunks = 2;
   CHECK(ballast_cut_chain(planner, &step, &chain) == BALLAST_OK && chain.stages == 6);
-  capacities[1] = 1;
+  most[1] = 1;
   CHECK(ballast_cut_chain(planner, &step, &chain) == BALLAST_INFEASIBLE);
   step.ranks = (size_t)-1 / 2;
   CHECK(ballast_cut_chain(planner, &step, &chain) == BALLAST_INFEASIBLE);
@@ -1030,10 +1058,10 @@ static void check_padding(void)
     }
     CHECK(grid.longest[2 * cell] == longest);
   }
-  step.most_weight = 22;
+  step.most_per_gpu = 22;
   CHECK(ballast_pad_to_cap(planner, &step, &packing) == BALLAST_OK && packing.bins == 2);
-  step.weight.product = 5;
-  step.most_weight = 100; /* 10 x 1 and 9 x 1: 2 x 50; all: 4 x 5 x 20 */
+  step.of.product = 5;
+  step.most_per_gpu = 100; /* 10 x 1 and 9 x 1: 2 x 50; all: 4 x 5 x 20 */
   CHECK(ballast_pad_to_cap(planner, &step, &packing) == BALLAST_OK && packing.bins == 2);
   CHECK(packing.loads[packing.owner[0]] == 100);
   step.cost.product = -1;
@@ -1041,7 +1069,7 @@ static void check_padding(void)
   step.cost.product = INT64_MAX;
   CHECK(ballast_pad_grid(planner, &step, &grid) == BALLAST_OUT_OF_RANGE);
   step.cost.product = 0;
-  step.most_weight = 40;
+  step.most_per_gpu = 40;
   CHECK(ballast_pad_grid(planner, &step, &grid) == BALLAST_INFEASIBLE);
   CHECK(ballast_error_position(planner) == 0);
   step.ranks = 0;
@@ -1059,7 +1087,8 @@ static void check_stream(void)
   int64_t in = 0;
   int64_t out = 0;
   int turn;
-  ballast_pack_step step = {.struct_size = sizeof step, .capacity = 65536};
+  ballast_limits const limits = {.struct_size = sizeof limits, .most_per_gpu = 65536};
+  ballast_pack_step step = {.struct_size = sizeof step, .limits = &limits};
   ballast_packing packing = {.struct_size = sizeof packing};
   for (turn = 0; next < samples || held > 0; ++turn) {
     size_t bin;
@@ -1110,6 +1139,7 @@ static void check_least_microbatches(void)
 {
   ballast_grid_options options = {
       .struct_size = sizeof options, .gpus = gpus, .multiple_of = 2, .least_microbatches = 3};
+  ballast_limits const limits = {.struct_size = sizeof limits, .most_per_gpu = 65536};
   ballast_grid_step step = {.struct_size = sizeof step, .samples = samples, .lengths = lengths};
   ballast_grid grid = {.struct_size = sizeof grid};
   CHECK(ballast_set_up_grid(planner, &options) == BALLAST_OK);
@@ -1118,7 +1148,7 @@ static void check_least_microbatches(void)
   CHECK(ballast_set_up_grid(planner, &options) == BALLAST_OUT_OF_RANGE);
   options.microbatches = 0;
   options.least_microbatches = 1;
-  options.most_weight = 65536;
+  step.limits = &limits;
   CHECK(ballast_set_up_grid(planner, &options) == BALLAST_OK);
   CHECK(ballast_partition_grid(planner, &step, &grid) == BALLAST_OK && grid.microbatches >= 2);
 }
@@ -1208,7 +1238,7 @@ static void check_split_schedule(void)
 {
   static uint8_t const split[] = {1, 1};
   static int64_t const ones[] = {1, 1, 1, 1};
-  static uint64_t most_held[] = {2, 2};
+  static uint64_t most[] = {2, 2};
   ballast_order_options options = {.struct_size = sizeof options};
   ballast_order_step step = {.struct_size = sizeof step};
   ballast_order planned = {.struct_size = sizeof planned};
@@ -1218,7 +1248,7 @@ static void check_split_schedule(void)
   options.stages = 2;
   options.schedule = "planned";
   options.split = split;
-  options.most_held = most_held;
+  options.most = most;
   CHECK(ballast_set_up_order(planner, &options) == BALLAST_OK);
   step.forward = step.backward = step.weights = ones;
   CHECK(ballast_order_microbatches(planner, &step, &planned) == BALLAST_OK);
@@ -1233,7 +1263,7 @@ static void check_split_schedule(void)
   CHECK(ballast_set_up_order(planner, &options) == BALLAST_OK);
   CHECK(ballast_order_microbatches(planner, &step, &found) == BALLAST_OK);
   CHECK(found.makespan == 7 && strcmp(found.cells, cells) == 0);
-  most_held[0] = 1;
+  most[0] = 1;
   CHECK(ballast_set_up_order(planner, &options) == BALLAST_OK);
   CHECK(ballast_order_microbatches(planner, &step, &found) == BALLAST_INFEASIBLE);
   CHECK(strstr(ballast_error(planner), "pipeline rank 0 keeps 2 bytes") != NULL);
@@ -1380,6 +1410,7 @@ static void check_errors(void)
 static void check_memory(void)
 {
   static uint8_t not_on_the_last[samples * gpus];
+  ballast_limits limits = {.struct_size = sizeof limits, .home = readers};
   ballast_plan_step step = {.struct_size = sizeof step};
   ballast_plan plan = {.struct_size = sizeof plan};
   ballast_grid_step grid_step = {.struct_size = sizeof grid_step};
@@ -1410,17 +1441,17 @@ static void check_memory(void)
   order("search");
   step.samples = grid_step.samples = sharding_step.samples = slots_step.samples = samples;
   step.lengths = grid_step.lengths = sharding_step.lengths = slots_step.lengths = lengths;
-  step.home = grid_step.home = readers;
+  step.limits = grid_step.limits = &limits;
   for (i = 0; i < samples * gpus; ++i) { not_on_the_last[i] = i % gpus != gpus - 1; }
   order_step.forward = forward;
   order_step.backward = backward;
   route_step.to = 1;
   for (turn = 0; turn < 2; ++turn) {
     before = allocations_so_far();
-    step.fits = grid_step.fits = not_on_the_last;
+    limits.fits = not_on_the_last;
     CHECK(ballast_partition(planner, &step, &plan) == BALLAST_OK);
     CHECK(ballast_partition_grid(planner, &grid_step, &grid) == BALLAST_OK);
-    step.fits = grid_step.fits = NULL;
+    limits.fits = NULL;
     CHECK(ballast_partition(planner, &step, &plan) == BALLAST_OK);
     CHECK(ballast_partition_grid(planner, &grid_step, &grid) == BALLAST_OK);
     CHECK(ballast_shard(planner, &sharding_step, &sharding) == BALLAST_OK);

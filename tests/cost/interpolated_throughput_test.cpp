@@ -64,7 +64,7 @@ interpolated_throughput constant(double per_second)
 
 RC_GTEST_PROP(InterpolatedThroughput, IsCloseToStraightLines, ())  // Ensures (1) (2)
 {
-  table const measured = any_table(interpolated_throughput::capacity, 50'000'000);
+  table const measured = any_table(interpolated_throughput::most_lengths, 50'000'000);
   tokens const length = *rc::gen::element(*rc::gen::inRange<tokens>(0, longest_sample),
                                           *rc::gen::elementOf(measured.lengths));
   auto const work = *rc::gen::inRange<std::uint64_t>(
@@ -112,7 +112,7 @@ TEST(InterpolatedThroughput, NamesTheMeasurementThatIsWrong)
     std::size_t position;
     char const* hint;
   };
-  std::vector<tokens> const too_many(interpolated_throughput::capacity + 1, 1);
+  std::vector<tokens> const too_many(interpolated_throughput::most_lengths + 1, 1);
   for (auto const& [measured, position, hint] :
        std::vector<example>{{{{}, {}}, 0, "has 0 positions"},
                             {{too_many, {}}, 33, "has 33 positions; give 1 to 32"},

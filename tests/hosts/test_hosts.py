@@ -246,7 +246,7 @@ class Packs(unittest.TestCase):
         lengths = drawn(6, 200, 2000)
         samples = [SimpleNamespace(tokens=[0] * length, at=at) for at, length in enumerate(lengths)]
         encoder = energon_packing.PackedByBallast()
-        encoder.most_tokens = 1500
+        encoder.most_per_gpu = 1500
         found = encoder.select_samples_to_pack(samples)
         rows = [[sample.at for sample in pack] for pack in found.packs]
         rest = [sample.at for sample in found.pushback]
@@ -366,7 +366,7 @@ class Samplers(unittest.TestCase):
         batches = []
         for rank in range(4):
             loader = batch_sampler.loader_of("data", lengths, 32, rank=rank, ranks=4,
-                                             most_tokens=4000, collate_fn=list)
+                                             most_per_gpu=4000, collate_fn=list)
             loader.set_epoch(1)
             sampler = loader.batch_sampler.sampler
             rows = [row for row, _ in sampler.over(loader.batch_sampler)]
@@ -377,7 +377,7 @@ class Samplers(unittest.TestCase):
         self.assertEqual(len({len(rows) for rows in batches}), 1)
         self.assertTrue(each_once([row for rows in batches for row in rows], range(64)))
         state = loader.batch_sampler.state_dict()
-        other = batch_sampler.EpochBatches(lengths, 32, rank=0, ranks=2, most_tokens=4000)
+        other = batch_sampler.EpochBatches(lengths, 32, rank=0, ranks=2, most_per_gpu=4000)
         other.load_state_dict(state)
         self.assertEqual(other.sampler.epoch, state["epoch"])
 

@@ -237,9 +237,9 @@ TEST(CutChain, SaysWhereNotAllCutsWereTried)  // Errors
   std::vector<chain_layer> const layers(60, {.cost = 1, .state_bytes = 1});
   std::vector<std::int64_t> const capacities(4, 9);
   EXPECT_EQ(
-      cut_chain(layers, {.ranks = 4, .chunks = 4, .capacities = capacities}).error().message,
-      "the search gave up: it found no cut of 60 layers into 16 stages within the capacities; "
-      "a cut that was found lacks 6 bytes on a rank, so raise the capacities or use more "
+      cut_chain(layers, {.ranks = 4, .chunks = 4, .most = capacities}).error().message,
+      "the search gave up: it found no cut of 60 layers into 16 stages within what ranks hold; "
+      "a cut that was found lacks 6 bytes on a rank, so raise most or use more "
       "ranks");
 }
 
@@ -287,16 +287,16 @@ TEST(CutChain, RefusesInASentence)  // Errors
   EXPECT_EQ(why(layers_of({1, most, 3}), {.ranks = 2}).position, 1U);
   std::vector<std::int64_t> const one = {5};
   std::vector<std::int64_t> const negative = {5, -1};
-  EXPECT_EQ(why(layers_of({1, 2}), {.ranks = 2, .capacities = one}).position, 1U);
-  EXPECT_EQ(why(layers_of({1, 2}), {.ranks = 2, .capacities = negative}).position, 1U);
+  EXPECT_EQ(why(layers_of({1, 2}), {.ranks = 2, .most = one}).position, 1U);
+  EXPECT_EQ(why(layers_of({1, 2}), {.ranks = 2, .most = negative}).position, 1U);
   EXPECT_EQ(why(layers_of({1, 2}), {.ranks = 2, .held = one}).position, 1U);
   EXPECT_EQ(why(layers_of({1, 2}), {.ranks = 2, .held = negative}).position, 1U);
   std::vector<chain_layer> const heavy(3, {.cost = 1, .state_bytes = 10});
   std::vector<std::int64_t> const small = {12, 15};
   EXPECT_EQ(
-      why(heavy, {.ranks = 2, .capacities = small}).message,
-      "no cut of 3 layers into 2 stages within the capacities; the nearest lacks 5 bytes on a "
-      "rank, so raise the capacities or use more ranks");
+      why(heavy, {.ranks = 2, .most = small}).message,
+      "no cut of 3 layers into 2 stages within what ranks hold; the nearest lacks 5 bytes on a "
+      "rank, so raise most or use more ranks");
 }
 
 TEST(CutChain, WorksUpToTheLargestSums)

@@ -40,10 +40,10 @@ def plans():
     assert plan.gap == 0 and plan.gpus.tolist() == [1, 1, 1, 1, 4]
     assert plan.owner.tolist() == [next(bag for bag in range(5) if at in plan[bag])
                                    for at in range(10)]
-    grid = ballast.grid(LENGTHS[1:], 2, most_tokens=5000)
-    assert grid.microbatches * 2 == len(grid) and max(map(max, grid.weights)) <= 5000
+    grid = ballast.grid(LENGTHS[1:], 2, most_per_gpu=5000)
+    assert grid.microbatches * 2 == len(grid) and max(map(max, grid.filled)) <= 5000
     assert sorted(itertools.chain(*grid)) == list(range(9))
-    assert [sum(slot) for slot in grid.weights.tolist()] == [sum(row) for row in grid.loads]
+    assert [sum(slot) for slot in grid.filled.tolist()] == [sum(row) for row in grid.loads]
     packing = ballast.pack([3, 4, 5, 6], 9, also=[{"of": [1, 1, 1, 1], "most_per_gpu": 2}])
     assert (len(packing), packing.largest, packing.proven_optimal) == (2, 9, True)
     order = ballast.order([[time, 5, 5, 5] for time in (9, 1, 7, 2, 8, 1, 6, 2)])
@@ -80,22 +80,22 @@ def refusals():
     refused(lambda: plan([1], 2, fits=[[True]]), "[1 x 1]", "[1 x 2]")
     refused(lambda: plan([1], 2, policy="ref\0ine"), "character 0")
     refused(lambda: plan([1], 2, also=[{"most": [3]}]), "for 2 bags")
-    refused(lambda: pack([1], 5, also=[{"most": [3]}]), "no most")
+    refused(lambda: pack([1], 5, also=[{"most": [3]}]), "also.most")
     refused(lambda: ballast.order([[1, 2], [3]]), "forward")
     refused(lambda: ballast.grid([5], 1).microbatch(None, 0), "rank is None")
 
 
 def sampler():
     data = [5] * 10 + [9] * 11
-    first = ballast.BalancedBatchSampler(data, 8, rank=0, ranks=2, most_tokens=30)
+    first = ballast.BalancedBatchSampler(data, 8, rank=0, ranks=2, most_per_gpu=30)
     trained = [at for rank in range(2) for cell in ballast.BalancedBatchSampler(
-        data, 8, rank=rank, ranks=2, most_tokens=30).cells(0) for at in cell.indices]
+        data, 8, rank=rank, ranks=2, most_per_gpu=30).cells(0) for at in cell.indices]
     for _, cell in first.over(first):
         if cell.is_last:
             break
     rest = []
     for rank in range(3):
-        more = ballast.BalancedBatchSampler(data, 8, rank=rank, ranks=3, most_tokens=30)
+        more = ballast.BalancedBatchSampler(data, 8, rank=rank, ranks=3, most_per_gpu=30)
         more.load_state_dict(first.state_dict())
         more.set_epoch(more.epoch)
         more = pickle.loads(pickle.dumps(more))
@@ -115,7 +115,7 @@ def schedules_and_others():
     assert sorted(itertools.chain(*split.rows)) == list(range(100))
     assert ballast.shard([3000, 20], 4).owner.size == 2
     assert len(ballast.pad_grid([3, 4, 5], cost={"source": 1}, ranks=2)) == 2
-    assert len(ballast.pad_to_cap([3, 4, 5], weight={"source": 1}, most_weight=10)) == 2
+    assert len(ballast.pad_to_cap([3, 4, 5], of={"source": 1}, most_per_gpu=10)) == 2
     assert ballast.pack([5, 6, 7], 10, least_load=8).left.tolist() == [1, 2]
     assert ballast.loss_weights([[2, 2], [1, 2], [2, 0], [2, 2]])[1] == [4 / 13, 8 / 13]
 
@@ -145,7 +145,7 @@ def lists_are_quick():
     added = []
     for _ in range(30):
         begin = time.perf_counter()
-        plan = ballast.grid(lengths, 64, most_tokens=16384)
+        plan = ballast.grid(lengths, 64, most_per_gpu=16384)
         plan.owner.tolist()
         added.append(time.perf_counter() - begin - plan.seconds)
     print(f"lists of 1,024 in and out add {1e6 * min(added):.0f} us")

@@ -25,6 +25,7 @@ class LongContexts(unittest.TestCase):
         self.assertTrue(np.all(np.abs(held - plan.held) < 10))
         self.assertLessEqual(max(plan.held), 12000)
         self.assertEqual((len(plan.loads), max(plan.loads)), (8, plan.makespan))
+        self.assertTrue(repr(plan).startswith("<ballast.Sharding of 10 samples on 8 GPUs: makes"))
         self.assertGreaterEqual(plan.makespan, plan.lower_bound)
 
     def test_slots_are_tiled(self):
@@ -42,7 +43,12 @@ class LongContexts(unittest.TestCase):
                 seen += samples
         self.assertEqual(sorted(seen), list(range(10)))
         self.assertAlmostEqual(plan.token_weight * sum(self.LENGTHS), 1)
+        alone = ballast.plan_slots([9] * 8, 8, samples=ballast.counts.at_most(1))
+        self.assertEqual({len(own) for own in alone}, {1})
+        self.assertRegex(repr(alone), r"^<ballast.Slots of 8 samples in \d slots? of 8 GPUs: ma")
         for what, call in {"give a name": lambda: ballast.shard([5], 8, cost=[5]),
+                           "counts::at_most": lambda: ballast.plan_slots(
+                               [5], 8, samples=ballast.counts.filled()),
                            "meet is": lambda: ballast.plan_slots([5], 8, meet=None),
                            "slot is 9": lambda: plan.groups(9)}.items():
             with self.subTest(what), self.assertRaisesRegex((TypeError, ValueError), what):
@@ -74,12 +80,12 @@ class ChainsAndExperts(unittest.TestCase):
         best = min(max(sum(costs[:a]), sum(costs[a:b]), sum(costs[b:]))
                    for a in range(1, 7) for b in range(a + 1, 8))
         self.assertEqual((cut.makespan, cut.lower_bound), (best, best))
-        within = ballast.cut_chain(costs, 3, state_bytes=[10] * 8, capacities=[20, 30, 30])
+        within = ballast.cut_chain(costs, 3, state_bytes=[10] * 8, most=[20, 30, 30])
         self.assertEqual([len(stage) for stage in within.stages], [2, 3, 3])
         twice = ballast.cut_chain(costs, 2, chunks=2, held=[[1, 1], [1, 1]])
         self.assertEqual(len(twice.stages), 4)
         for what, call in {"held is not": lambda: ballast.cut_chain(costs, 2, held=[1]),
-                           "capacities has 1": lambda: ballast.cut_chain(costs, 2, capacities=[1]),
+                           "most has 1": lambda: ballast.cut_chain(costs, 2, most=[1]),
                            "costs": lambda: ballast.cut_chain(None, 2)}.items():
             with self.subTest(what), self.assertRaisesRegex(ValueError, what):
                 call()
@@ -116,10 +122,13 @@ class PaddedAndStreams(unittest.TestCase):
             sums[cell % 3] += len(own) * (longest[0] + 2 * longest[1])
         self.assertEqual((sorted(itertools.chain(*grid)), sums.max()),
                          (list(range(24)), grid.makespan))
-        packing = ballast.pad_to_cap(source, target, weight={"source": 1, "target": 1},
-                                     most_weight=300)
+        packing = ballast.pad_to_cap(source, target, of={"source": 1, "target": 1},
+                                     most_per_gpu=300)
         for own in packing:
             self.assertLessEqual(len(own) * (source[own].max() + target[own].max()), 300)
+        by_cost = ballast.pad_grid(source, cost={"source": 1}, of={"target": 1}, ranks=3,
+                                   most_per_gpu=1)
+        self.assertEqual(by_cost.filled.sum(), 0)
         with self.assertRaisesRegex(TypeError, "some of source, target"):
             ballast.pad_grid(source, cost={"length": 1}, ranks=3)
 

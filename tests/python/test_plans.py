@@ -97,7 +97,8 @@ class Plans(unittest.TestCase):
         together = [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
         owner = ballast.plan(LENGTHS, 3, together=together).owner
         self.assertTrue(np.array_equal(owner[::2], owner[1::2]))
-        plan = ballast.plan(LENGTHS, 4, most_per_gpu=16000, most_samples=4)
+        plan = ballast.plan(LENGTHS, 4, most_per_gpu=16000,
+                            samples=ballast.counts.at_most(4))
         self.assertLessEqual(max(plan.loads), 16000)
         self.assertLessEqual(max(len(bag) for bag in plan), 4)
         stays = ballast.plan(LENGTHS, 2, home=[0, 1] * 5, then="fewest_moves",
@@ -107,7 +108,8 @@ class Plans(unittest.TestCase):
     def test_keeps_several_limits(self):
         lengths, images = [9, 8, 7, 6, 5, 4, 3, 2], [1, 0, 2, 1, 0, 1, 0, 3]
         caps = [{"of": images, "most_per_gpu": 3}]
-        plan = ballast.plan(lengths, 4, most_per_gpu=13, also=caps, equal_counts=True)
+        plan = ballast.plan(lengths, 4, most_per_gpu=13, also=caps,
+                            samples=ballast.counts.equal())
         self.assertEqual((max(plan.loads), plan.proven_optimal), (12, True))
         self.assertEqual([len(bag) for bag in plan], [2] * 4)
         self.assertLessEqual(max(sum(images[each] for each in bag) for bag in plan), 3)
@@ -116,13 +118,12 @@ class Plans(unittest.TestCase):
         stays = ballast.plan(lengths, 4, home=[0, 1, 2, 3] * 2, apart=[0, 0, 1, 2, 3, 4, 5, 6],
                              then="fewest_moves", within_per_million=100_000)
         self.assertLess(stays.moved, 0.3)
-        filled = ballast.plan([30, 1, 1], 3, fill=True, then=[1, 1, 1])
+        filled = ballast.plan([30, 1, 1], 3, samples=ballast.counts.filled(), then=[1, 1, 1])
         self.assertEqual([len(bag) for bag in filled], [1, 1, 1])
         for what, call in {
                 "has neither": lambda: ballast.plan(lengths, 4, also=[{"of": images}]),
                 "a cap with 'limit'": lambda: ballast.plan(lengths, 4, also=[{"limit": 3}]),
-                "exclude each other": lambda: ballast.plan(lengths, 4, most_samples=2, fill=True),
-                "give 'level'": lambda: ballast.plan(lengths, 4, then="even"),
+                                "give 'level'": lambda: ballast.plan(lengths, 4, then="even"),
                 "limits.also has 5": lambda: ballast.plan(lengths, 4, also=caps * 5)}.items():
             with self.assertRaisesRegex(ValueError, what):
                 call()
@@ -178,11 +179,11 @@ class Plans(unittest.TestCase):
 class OtherPlans(unittest.TestCase):
     def test_grid_keeps_its_cap(self):
         lengths = [7000, 6500, 5000, 4200, 3000, 2500, 1500, 900, 700]
-        grid = ballast.grid(lengths, 2, most_tokens=8192)
+        grid = ballast.grid(lengths, 2, most_per_gpu=8192)
         self.assertEqual((grid.microbatches, grid.fewest_microbatches), (2, 2))
         self.assertEqual(grid.why, "the cap decides: at least 2 microbatches are needed")
-        self.assertEqual(grid.weights.shape, (2, 2))
-        self.assertLessEqual(grid.weights.max(), 8192)
+        self.assertEqual(grid.filled.shape, (2, 2))
+        self.assertLessEqual(grid.filled.max(), 8192)
         seen = [sample for slot in range(2) for rank in range(2)
                 for sample in grid.microbatch(rank, slot).tolist()]
         self.assertEqual(sorted(seen), list(range(9)))
@@ -190,7 +191,8 @@ class OtherPlans(unittest.TestCase):
         self.assertEqual(grid.used_microbatches, 2)
         joined = ballast.grid(lengths, 2, microbatches=3, meet="microbatch")
         self.assertEqual((joined.microbatches, joined.used_microbatches), (3, 1))
-        counts = ballast.grid(lengths[:8], 2, microbatches=2, equal_counts=True)
+        counts = ballast.grid(lengths[:8], 2, microbatches=2,
+                              samples=ballast.counts.equal())
         self.assertEqual([len(cell) for cell in counts], [2] * 4)
 
     def test_speeds_share_equal_samples(self):
@@ -201,14 +203,14 @@ class OtherPlans(unittest.TestCase):
             ballast.plan([9], 2, speeds=[3])
 
     def test_pack_fills_few_bins(self):
-        packing = ballast.pack([3, 4, 5, 6], 9, most_samples=2)
+        packing = ballast.pack([3, 4, 5, 6], 9, samples=ballast.counts.at_most(2))
         self.assertEqual((len(packing), packing.fewest_bins, packing.largest), (2, 2, 9))
         self.assertTrue(packing.proven_optimal)
         self.assertEqual(len(ballast.pack([3, 4, 5, 6], most_per_gpu=9, multiple_of=4)), 4)
         images = [4, 4, 0, 0]
         both = ballast.pack([3, 4, 1, 1], 9, also=[{"of": images, "most_per_gpu": 4}], then="level")
         self.assertEqual((len(both), both.fewest_bins, both.largest), (2, 2, 5))
-        alone = ballast.pack([3, 12, 1], 9, cap_is_soft=True)
+        alone = ballast.pack([3, 12, 1], also=[{"most_per_gpu": 9, "is_soft": True}])
         self.assertEqual((len(alone), alone.above_cap.tolist()), (2, [int(alone.owner[1])]))
 
     def test_order_is_that_of_the_readme(self):
@@ -282,6 +284,22 @@ class OtherPlans(unittest.TestCase):
         _, report = ballast.fit_step_cost(steps, seconds, model)
         self.assertLess(report["median_relative_error"], 1e-3)
 
+    def test_say_what_they_are(self):
+        forward = np.full((8, 4), 5)
+        forward[:, 0] = [9, 1, 7, 2, 8, 1, 6, 2]
+        for made, text in (
+                (ballast.plan([9, 5, 4], 2), "Plan of 3 samples on 2 GPUs: makespan 9, 0.0 % above"),
+                (ballast.plan([9], "g1n2+g2n1"), "Plan of 1 sample on 3 bags of 4 GPUs: makespan"),
+                (ballast.grid([9, 5, 4], 2, microbatches=2),
+                 "Grid of 3 samples in 2 microbatches of 2 ranks: makespan 9, 0.0 % above the bound"),
+                (ballast.pack([9, 5, 4], 9), "Packing of 3 samples in 2 bins: no packing has fewer"),
+                (ballast.order(forward), "Order of 8 microbatches: makespan 153, 0.0 % above"),
+                (ballast.cut_chain([3, 1, 2], 2), "Cut of 3 layers in 2 stages on 2 ranks: makespa"),
+                (ballast.place_experts([6, 2], [1, 2]), "Experts of 2 experts on 2 GPUs: makespan")):
+            self.assertTrue(repr(made).startswith(f"<ballast.{text}"), made)
+        rule = ballast.counts.multiple_of(4)
+        self.assertEqual((eval(repr(rule)), pickle.loads(pickle.dumps(rule))), (rule, rule))
+
     def test_notebooks_show_plans(self):
         forward = np.full((2, 2), 5)
         for made in (ballast.plan(LENGTHS, 2), ballast.grid(LENGTHS, 2),
@@ -295,7 +313,8 @@ class OtherPlans(unittest.TestCase):
 
 class Additions(unittest.TestCase):
     def test_soft_caps_and_numbers_of_microbatches(self):
-        grid = ballast.grid([900, 100, 90, 80], 2, most_tokens=200, cap_is_soft=True)
+        grid = ballast.grid([900, 100, 90, 80], 2,
+                            also=[{"most_per_gpu": 200, "is_soft": True}])
         self.assertEqual(grid.above_cap.tolist(), [grid.owner[0]])
         self.assertEqual(len(grid[int(grid.owner[0])]), 1)
         self.assertEqual(ballast.grid([5] * 8, 2, least_microbatches=3).microbatches, 3)
@@ -306,7 +325,7 @@ class Additions(unittest.TestCase):
         for what, call in {
                 "exclude each other": lambda: ballast.grid([5], 1, microbatches=1,
                                                            least_microbatches=2),
-                "cap_is_soft has no most_tokens": lambda: ballast.grid([5], 1, cap_is_soft=True),
+                "has neither most_per_gpu": lambda: ballast.grid([5], 1, also=[{"is_soft": True}]),
                 "then is 'x'": lambda: ballast.grid([5], 1, then="x"),
                 "starting_loads has 1 entries for 2": lambda: ballast.grid(
                     [5], 2, starting_loads=[1])}.items():
@@ -346,7 +365,7 @@ class Additions(unittest.TestCase):
             again = ballast.order(forward, text=order.csv, policy="given")
             self.assertEqual(again.makespan, order.makespan)
         planned = ballast.order(forward, forward, weights=forward, schedule="planned",
-                                held=np.full((6, 4), 10), most_held=[60] * 4)
+                                held=np.full((6, 4), 10), most=[60] * 4)
         self.assertEqual({passes for own in planned.tasks for _, passes, _ in own}, {*"FBW"})
         self.assertLess(planned.makespan, ballast.order(forward, 2 * forward).makespan)
         folded = ballast.order(forward, forward, weights=forward, schedule="zero_bubble_v", ranks=2,
@@ -355,8 +374,8 @@ class Additions(unittest.TestCase):
         self.assertEqual(folded.csv.count("W"), 24)
         for what, call in {
                 "split has 1": lambda: ballast.order(forward, split=[True]),
-                "most_held has 3 entries for 2": lambda: ballast.order(
-                    forward, ranks=2, most_held=[1, 2, 3]),
+                "most has 3 entries for 2": lambda: ballast.order(
+                    forward, ranks=2, most=[1, 2, 3]),
                 "a schedule of 4 ranks": lambda: ballast.order(
                     forward, text=ballast.order(forward).csv, ranks=2),
                 "held has -1": lambda: ballast.order(forward, held=-forward // 5),
@@ -446,7 +465,7 @@ class Refusals(unittest.TestCase):
         grid, plan = ballast.grid([5, 5], 1), ballast.plan([5, 5], 2)
         calls = [  # each with arguments that are right
             (ballast.plan, {"lengths": [5, 5], "bags": 2}),
-            (ballast.grid, {"lengths": [5, 5], "ranks": 2}),
+            (ballast.grid, {"lengths": [5, 5], "bags": 2}),
             (ballast.pack, {"lengths": [5, 5], "most_per_gpu": 9}),
             (ballast.order, {"forward": [[1, 2]]}),
             (ballast.search, {"profile": str(ROOT / "examples/layout_profile.csv"),
@@ -507,13 +526,14 @@ class Refusals(unittest.TestCase):
             "together has 1": lambda: plan([1, 2], 2, together=[0]),
             "63 bits": lambda: plan(np.array([2**63], np.uint64), 2),
             "cannot be read here": lambda: plan(OnDevice(), 2),
-            "no plan with 1 microbatch": lambda: grid([5, 5], 1, microbatches=1, most_tokens=6),
+            "no plan with 1 microbatch": lambda: grid([5, 5], 1, microbatches=1, most_per_gpu=6),
             "meet is 'never'": lambda: grid([5], 1, meet="never"),
-            "exclude each other": lambda: grid([5], 1, most_samples=2, equal_counts=True),
-            "weights has 1": lambda: grid([5, 5], 1, weights=[1]),
+            "'of'. has 1": lambda: grid([5, 5], 1, also=[{"of": [1], "most_per_gpu": 3}]),
+            "most_per_gpu is 0": lambda: grid([5, 5], 1, most_per_gpu=0),
             "rank is 2": lambda: grid([5], 1).microbatch(2, 0),
             "a bin has 3": lambda: ballast.pack([9], 3),
-            "asks for 0 samples": lambda: ballast.pack([9], 30, most_samples=0),
+            "asks for 0 samples": lambda: ballast.pack(
+                [9], 30, samples=ballast.counts.at_most(0)),
             "two arrays": lambda: ballast.order([1, 2]),
             "no multiple": lambda: ballast.order(np.ones((2, 3), int), schedule="interleaved:v=2"),
             "interleaved": lambda: ballast.order(np.ones((2, 2), int), schedule="nonsense"),

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import unittest
 
+import ballast
 import numpy as np
 import torch
 from ballast import BalancedBatchSampler
@@ -27,7 +28,7 @@ class Data(torch.utils.data.Dataset):
 
 def sampler_of(rank=0, ranks=2, **options):
     return BalancedBatchSampler(LENGTHS, 64, rank=rank, ranks=ranks,
-                                **{"most_tokens": 4096, "drop_last": True, **options})
+                                **{"most_per_gpu": 4096, "drop_last": True, **options})
 
 
 def loader_of(sampler, workers=0):
@@ -127,7 +128,7 @@ class Sampler(unittest.TestCase):
             self.assertEqual(again.state_dict()["steps"], 0)
 
     def test_a_step_that_is_not_over_is_trained_again(self):
-        sampler = sampler_of(most_tokens=2048)
+        sampler = sampler_of(most_per_gpu=2048)
         for _, cell in sampler.over(loader_of(sampler)):
             if cell.step == 1 and not cell.is_last:
                 break
@@ -151,7 +152,7 @@ class Sampler(unittest.TestCase):
     def test_equal_counts_differ_by_one_where_a_step_has_no_multiple(self):
         for last in (44, 3):  # on 16 microbatches
             samplers = [BalancedBatchSampler(LENGTHS[:64 + last], 64, rank=rank, ranks=8,
-                                             microbatches=2, equal_counts=True)
+                                             microbatches=2, samples=ballast.counts.equal())
                         for rank in range(8)]
             cells = [cell for sampler in samplers for cell in sampler.cells(1)]
             counts = [len(cell.indices) if cell.weight else 0 for cell in cells]
@@ -176,15 +177,15 @@ class Sampler(unittest.TestCase):
             "sample 1 has -5 in loss_tokens": lambda: BalancedBatchSampler(
                 [5, 5], 1, loss_tokens=[5, -5]),
             "sample 13 of weight 50 is above the cap": lambda: list(BalancedBatchSampler(
-                [5] * 13 + [50] + [5] * 6, 4, rank=0, ranks=2, most_tokens=20)),
+                [5] * 13 + [50] + [5] * 6, 4, rank=0, ranks=2, most_per_gpu=20)),
             "microbatches is 0": lambda: sampler_of(microbatches=0),
             "nobody knows": watched.state_dict,
             "no plan with 1 microbatch": lambda: list(
-                sampler_of(microbatches=1, most_tokens=2048)),
-            "last step of an epoch has 44 samples, and samples_multiple_of needs a multiple of 8":
-                lambda: sampler_of(samples_multiple_of=8, drop_last=False),
-            "step_samples is 64, and samples_multiple_of needs a multiple of 3": lambda: sampler_of(
-                samples_multiple_of=3),
+                sampler_of(microbatches=1, most_per_gpu=2048)),
+            "last step of an epoch has 44 samples, and samples needs a multiple of 8":
+                lambda: sampler_of(samples=ballast.counts.multiple_of(8), drop_last=False),
+            "step_samples is 64, and samples needs a multiple of 3": lambda: sampler_of(
+                samples=ballast.counts.multiple_of(3)),
         }
         for sentence, call in calls.items():
             with self.subTest(sentence), self.assertRaisesRegex(ValueError, sentence):
@@ -195,7 +196,7 @@ class Sampler(unittest.TestCase):
 
     def test_takes_tensors(self):
         sampler = BalancedBatchSampler(torch.from_numpy(LENGTHS), 64, rank=0, ranks=2,
-                                       most_tokens=4096, drop_last=True)
+                                       most_per_gpu=4096, drop_last=True)
         self.assertEqual(list(sampler), list(sampler_of()))
 
 
@@ -212,7 +213,7 @@ class OfSamples(unittest.TestCase):
         fits = np.ones((n, 2), bool)
         fits[::5, 1] = False
         for options in ({"kinds": kinds}, {"together": keys}, {"apart": keys}, {"fits": fits},
-                        {"weights": 1 + images, "most_tokens": 30}, {"cost": LENGTHS ** 2},
+                        {"also": [{"of": 1 + images, "most_per_gpu": 30}]}, {"cost": LENGTHS ** 2},
                         {"also": [{"of": images, "most_per_gpu": 9}]}):
             with self.subTest(options=list(options)):
                 samplers = [BalancedBatchSampler(LENGTHS, 64, rank=rank, ranks=2, **options)
@@ -232,10 +233,9 @@ class OfSamples(unittest.TestCase):
                             self.assertEqual(len({kinds[index] for index in together}), 1)
                     for own in cells:
                         for cell in own:
-                            if "weights" in options:
-                                self.assertLessEqual((1 + images[cell.indices]).sum(), 30)
-                            if "also" in options:
-                                self.assertLessEqual(images[cell.indices].sum(), 9)
+                            for cap in options.get("also", ()):
+                                self.assertLessEqual(cap["of"][cell.indices].sum(),
+                                                     cap["most_per_gpu"])
                     for index in owner:
                         pair = owner.get(index ^ 1)
                         if pair and "together" in options:
@@ -249,7 +249,7 @@ class OfSamples(unittest.TestCase):
     def test_sixteen_samples_in_five_kinds_are_all_trained_or_refused(self):
         kinds = [at % 5 for at in range(16)]
         for ranks in (1, 2, 4, 64):
-            for options in ({}, {"microbatches": 5}, {"multiple_of": 4}, {"fill": False}):
+            for options in ({}, {"microbatches": 5}, {"multiple_of": 4}, {"samples": None}):
                 cells = [cell for rank in range(ranks) for cell in BalancedBatchSampler(
                     [9] * 16, 16, rank=rank, ranks=ranks, kinds=kinds, **options).cells(0)]
                 trained = [index for cell in cells if cell.weight for index in cell.indices]
@@ -269,8 +269,8 @@ class Tail(unittest.TestCase):
         made += [([draw.randint(1, 99) for _ in range(draw.randint(1, 40))], draw.randint(1, 16),
                   draw.randint(1, 8)) for _ in range(40)]
         for lengths, step_samples, ranks in made:
-            options = draw.choice([{}, {"most_tokens": 99}, {"microbatches": 3}, {"multiple_of": 2},
-                                   {"fill": False}, {"most_samples": 1}])
+            options = draw.choice([{}, {"most_per_gpu": 99}, {"microbatches": 3}, {"multiple_of": 2},
+                                   {"samples": None}, {"samples": ballast.counts.at_most(1)}])
             with self.subTest(lengths=lengths, step=step_samples, ranks=ranks, options=options):
                 samplers = [BalancedBatchSampler(lengths, step_samples, rank=rank, ranks=ranks,
                                                  **options) for rank in range(ranks)]
@@ -344,7 +344,7 @@ class State(unittest.TestCase):
             for ranks in (1, 2, 5):
                 steps = [set() for _ in range(4)]
                 for rank in range(ranks):
-                    again = sampler_of(rank, ranks, seed=7, most_tokens=8192)
+                    again = sampler_of(rank, ranks, seed=7, most_per_gpu=8192)
                     again.load_state_dict(state)
                     again.set_epoch(again.epoch)
                     for batch, cell in again.over(again):

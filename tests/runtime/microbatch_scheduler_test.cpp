@@ -164,7 +164,7 @@ TEST(MicrobatchScheduler, KeepsToWhatAReplicaHolds)  // Ensures (2)
 {
   for (bool const equal : {true, false}) {
     auto setup = equal ? small_setup(3, 6) : unequal_setup(2, 6);
-    setup.most_per_microbatch = 4000;
+    setup.most_per_gpu = 4000;
     auto scheduler = scheduler_of(std::move(setup));
     scheduled_step<2> step;
     auto const sizes = draw_sizes(60, 5);
@@ -199,7 +199,7 @@ TEST(MicrobatchScheduler, RefusesOnlyWhatNoPlanHolds)  // Ensures (2), against a
   setup.schedule =
       ballast::compiled_schedule::make(*graph, ballast::one_forward_one_backward{}, 2).value();
   setup.modules = {{1, {1}}, {2, {1}}};
-  setup.most_per_microbatch = 1000;
+  setup.most_per_gpu = 1000;
   auto of_one = setup;
   of_one.schedule =
       ballast::compiled_schedule::make(*graph, ballast::one_forward_one_backward{}, 1).value();
@@ -384,7 +384,7 @@ TEST(MicrobatchScheduler, AllocatesNothingInTheSteadyState)  // Ensures (4)
   std::vector<std::uint32_t> const factors(std::size_t{2} * shape_buckets, 80'000);
   for (bool const equal : {true, false}) {
     auto setup = equal ? small_setup(3, 6) : unequal_setup(2, 6);
-    setup.most_per_microbatch = 9000;
+    setup.most_per_gpu = 9000;
     auto scheduler = scheduler_of(std::move(setup));
     scheduled_step<2> step;
     auto const sizes = draw_sizes(100, 5);

@@ -80,7 +80,7 @@ TEST(OnlineScheduler, IsUsedAsDocumented)
   ballast::scheduler_setup setup{
       .schedule = ballast::compiled_schedule(stages, one_forward_one_backward, microbatches),
       .modules = {{replicas, {8}}, {replicas, {10, 10, 9}}},  // layers of each stage
-      .most_per_microbatch = 20'000};                         // tokens that a GPU can hold
+      .most_per_gpu = 20'000};                                // tokens that a GPU can hold
   // What a sample of so many tiles and tokens takes in both modules, forward and backward.
   auto const times_of = [](std::span<tokens const, 2> sizes) {
     auto const encoder = 900 * sizes[0];

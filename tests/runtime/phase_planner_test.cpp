@@ -258,7 +258,7 @@ TEST_F(PhasePlanner, RefusesAHybridPhaseThatHasOtherGpus)
       plan(3).error().message,
       "the groups of phase 0 have 2 GPUs and the job has 3 ranks; lay the groups out over one "
       "GPU for each rank, or say which ranks they are");
-  llm.tokens_per_gpu = 2;
+  llm.most_per_gpu = 2;
   EXPECT_EQ(plan(2).error().code, error_code::infeasible);
   EXPECT_THAT(plan(2).error().message, testing::StartsWith("phase 0: "));
 }

@@ -65,9 +65,9 @@ struct prompted_document {
 };
 
 constexpr step_options<prompted_document> of_documents{
-    .limits = {.most_per_gpu = 120},
+    .limits = {.also = {{.most_per_gpu = 120}}},
     .length_of = [](prompted_document const& d) -> tokens { return d.text + d.patches; },
-    .weight_of = [](prompted_document const& d) -> std::int64_t { return d.text; },
+    .also_of = {[](prompted_document const& d) -> std::int64_t { return d.text; }},
     .together = [](prompted_document const& d) { return d.prompt; },
     .homes = true,
     .query_heads = 3};
@@ -170,17 +170,19 @@ TEST(StepBalancer, KeepsToAllLimits)  // Ensures (1)
   }
   std::vector<std::int64_t> const starts{300, 0, 40};
   auto options = of_documents;
-  options.limits.also = {{.most_per_gpu = 88}, {.most_per_gpu = 84, .rounded_to = 3}};
+  options.limits.also.add({.most_per_gpu = 88});
+  options.limits.also.add({.most_per_gpu = 84, .rounded_to = 3});
   options.limits.starting_loads = starts;
   options.limits.samples = ballast::counts::at_most(9);
   options.limits.then = ballast::fewest_moves;
   options.limits.within_per_million = 5'000;
-  options.also_of[0] = [](prompted_document const& d) -> std::int64_t { return d.patches; };
+  options.also_of[1] = [](prompted_document const& d) -> std::int64_t { return d.patches; };
+  options.also_of[2] = options.also_of[0];
   options.apart = [](prompted_document const& d) -> std::int64_t { return d.text % 10; };
   options.fits = fits;
   options.mixes = mixes;
   auto summing = of_documents;
-  summing.least_of = options.also_of[0];
+  summing.least_of = options.also_of[1];
   ballast::run_ranks(4, [&](thread_communicator& comm) {
     for (bool const sums : {false, true}) {
       for (std::size_t const slots : {1U, 2U}) {
@@ -308,7 +310,7 @@ TEST(StepBalancer, AllocatesNothingInTheSteadyState)  // Ensures (4)
                     static_cast<std::int32_t>(random.between(0, 30)), i / 2});
   }
   auto options = of_documents;
-  options.limits.most_per_gpu = 4000;
+  options.limits.also[0].most_per_gpu = 4000;
   auto of_pairs = options;
   of_pairs.homes = false;
   of_pairs.gpus_per_rank = 2;

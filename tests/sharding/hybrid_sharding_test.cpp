@@ -114,9 +114,9 @@ TEST(HybridSharding, RefusesWhatCannotStayTogether)  // Errors
                  error_code::infeasible, 0,
                  "sequence 0 and those that stay together with it, of 21");
   EXPECT_TRUE(hybrid_sharding(std::vector<tokens>{1, 10, 10}, pair, cost, 21, one));
-  expect_refused(hybrid_sharding(std::vector<tokens>{9, longest_sample - 9, 1}, pair, cost,
-                                 no_token_limit, one),
-                 error_code::out_of_range, 2, "brings those that stay together with it above");
+  expect_refused(
+      hybrid_sharding(std::vector<tokens>{9, longest_sample - 9, 1}, pair, cost, no_limit, one),
+      error_code::out_of_range, 2, "brings those that stay together with it above");
 }
 
 TEST(HybridSharding, IsNotBeatenByPlainLocalSearch)

@@ -72,7 +72,7 @@ void expect_true_plan(slots_plan const& plan, std::vector<tokens> const& lengths
       auto const samples = plan.samples[id];
       auto const cu_seqlens = plan.cu_seqlens[id];
       ASSERT_THAT(cu_seqlens, SizeIs(samples.size() + 1));
-      EXPECT_LE(samples.size(), rules.most_samples);
+      if (rules.samples != counts{}) { EXPECT_LE(std::ssize(samples), rules.samples.number); }
       cost_units load = 0;
       tokens held = 0;
       if (!samples.empty()) {
@@ -182,7 +182,8 @@ struct all_slots {
       bool const is_admitted =
           before.gpus <= rules.largest && (cost.by_rows || before.gpus <= cost.heads) &&
           (!rules.powers_of_two || std::has_single_bit(before.gpus)) &&
-          (before.gpus == 1 || length >= before.gpus) && before.samples < rules.most_samples &&
+          (before.gpus == 1 || length >= before.gpus) &&
+          (rules.samples == counts{} || before.samples < rules.samples.number) &&
           before.held + share <= rules.most_per_gpu;
       if (is_alike || !is_admitted) { continue; }
       auto const degree = cost.at({before.gpus, before.gpus, before.gpus});
@@ -217,9 +218,7 @@ TEST(PlanSlots, FindsTheOptimumOfSmallSteps)
                                      : ring(random.below(300), 1 + random.below(2));
     slot_groups rules{.powers_of_two = random.below(3) == 0, .number = 1 + random.below(2)};
     if (random.below(2) == 0) { rules.most_per_gpu = 50 + static_cast<tokens>(random.below(300)); }
-    if (random.below(4) == 0) {
-      rules.most_samples = 1 + static_cast<std::uint32_t>(random.below(2));
-    }
+    if (random.below(4) == 0) { rules.samples = counts::at_most(random.between(1, 2)); }
     if (random.below(4) == 0) { rules.largest = 1 + static_cast<std::uint32_t>(random.below(6)); }
     rules.work = 2'000'000;
     auto const plan = plan_slots(lengths, one_node(ranks), cost, rules);
@@ -253,7 +252,7 @@ TEST(PlanSlots, PacksBothOnAllEightWhereOnlyPowersOfTwoAreAdmitted)
   auto const packed = plan_slots(lengths, one_node(8), ring(1, 0), rules).value();
   EXPECT_THAT(sizes_of(packed, 0), ElementsAre(8));
   EXPECT_EQ(packed.makespan, c);
-  rules.most_samples = 1;
+  rules.samples = counts::at_most(1);
   auto const alone = plan_slots(lengths, one_node(8), ring(1, 0), rules).value();
   EXPECT_EQ(alone.slots, 2U);
   EXPECT_LE(alone.makespan, c * 11 / 8);  // 8 and 4 ranks
@@ -289,9 +288,7 @@ TEST(PlanSlots, KeepsItsPromisesOverNodesOfAnySizes)  // also by steps that meet
                       .multiple_of = 1 + random.below(3)};
     if (random.below(3) == 0) { rules.sizes = listed; }
     if (random.below(2) == 0) { rules.most_per_gpu = 3000; }
-    if (random.below(4) == 0) {
-      rules.most_samples = 1 + static_cast<std::uint32_t>(random.below(3));
-    }
+    if (random.below(4) == 0) { rules.samples = counts::at_most(random.between(1, 3)); }
     if (random.below(2) == 0) { rules.meet = grid_meeting::step; }
     auto const cost = random.below(2) == 0 ? ulysses(32) : ring(3000, 1);
     auto const plan = plan_slots(lengths, nodes, cost, rules);

@@ -79,7 +79,7 @@ void cut(ballast::random_source& random)
 {
   number_family const family = draw_family(random);
   soaked_chain chain = draw_chain(random, family);
-  chain.on.capacities = chain.capacities;
+  chain.on.most = chain.capacities;
   chain.on.held = chain.held;
   auto const plan = ballast::cut_chain(chain.layers, chain.on);
   std::vector<std::int64_t> numbers;

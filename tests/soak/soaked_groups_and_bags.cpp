@@ -104,9 +104,7 @@ void tile(ballast::random_source& random, ballast::slots_plan& plan, ballast::wo
     rules.most_per_gpu = std::max<ballast::tokens>(
         1, draw_number(random, is_extreme ? number_family::extreme : number_family::wide));
   }
-  if (random.below(3) == 0) {
-    rules.most_samples = static_cast<std::uint32_t>(1 + random.below(5));
-  }
+  if (random.below(3) == 0) { rules.samples = ballast::counts::at_most(random.between(1, 5)); }
   if (random.below(4) == 0) { rules.multiple_of = 1 + random.below(3); }
   if (random.below(4) == 0) { rules.number = rules.multiple_of * (1 + random.below(4)); }
   if (random.below(2) == 0) { rules.meet = ballast::grid_meeting::step; }
@@ -124,7 +122,9 @@ void tile(ballast::random_source& random, ballast::slots_plan& plan, ballast::wo
       next += group.ranks.gpus;
       auto const samples = plan.samples[ballast::to_id<ballast::group_id>(at)];
       for (ballast::sample_id const sample : samples) { ++computed[to_index(sample)]; }
-      require(group.load >= 0 && samples.size() <= rules.most_samples, "too many samples");
+      bool const are_few =
+          rules.samples == ballast::counts{} || std::ssize(samples) <= rules.samples.number;
+      require(group.load >= 0 && are_few, "too many samples");
     }
     require(next == plan.ranks, "slot ", slot, " ends at rank ", next, " of ", plan.ranks);
   }

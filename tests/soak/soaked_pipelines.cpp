@@ -166,9 +166,9 @@ void schedule_step(ballast::random_source& random)
   std::size_t const bins = replicas * microbatches;
   auto const even = total / static_cast<ballast::tokens>(bins);
   if (random.below(2) == 0) {
-    setup.most_per_microbatch = std::max(longest, even) + random.between(0, even / 4 + 1);
+    setup.most_per_gpu = std::max(longest, even) + random.between(0, even / 4 + 1);
   }
-  std::int64_t const most = setup.most_per_microbatch;
+  std::int64_t const most = setup.most_per_gpu;
   scaled_times const times{random.below(8) == 0 ? 0 : random.between(1, 1000)};
   auto scheduler = ballast::microbatch_scheduler<2, scaled_times, ballast::insertion>::make(
                        std::move(setup), times)

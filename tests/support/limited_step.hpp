@@ -59,7 +59,7 @@ struct limited_step {
   std::vector<std::int64_t> before;
   std::vector<std::int64_t> rooms;
   std::vector<char> refuses;  // of each sample and bag
-  std::int64_t most_tokens = 0;
+  std::int64_t most_per_gpu = 0;
   std::int64_t most_images = 0;
   std::int64_t most_bytes = 0;
   std::int64_t number = 0;
@@ -126,7 +126,7 @@ limited_step<D> draw(ballast::random_source& random, std::size_t one, std::size_
     return sum / static_cast<std::int64_t>(bags.gpus() * step.slots) +
            static_cast<std::int64_t>(random.below(5));
   };
-  step.most_tokens = share(step.lengths);
+  step.most_per_gpu = share(step.lengths);
   step.most_images = share(step.images);
   step.most_bytes = (share(step.bytes) + 3) / 4 * 4;
   step.number = 1 + static_cast<std::int64_t>(random.below(3));
@@ -154,7 +154,7 @@ auto planned(limited_step<D> const& step, Plan const& plan)
     limits.then = ballast::fewest_moves;
     limits.within_per_million = step.within;
   }
-  if (has(tokens_cap)) { limits.most_per_gpu = step.most_tokens; }
+  if (has(tokens_cap)) { limits.most_per_gpu = step.most_per_gpu; }
   std::vector<ballast::cap> caps;
   if (has(images_cap)) { caps.push_back(images); }
   if (has(room)) { caps.push_back(of_bags); }
@@ -242,7 +242,7 @@ bool keeps(limited_step<D> const& step, assignment const& owner)
     odd += held % step.number != 0 ? 1 : 0;
     bool const is_over = lengths[bag] > step.of_cell(bag, 5);
     bool const stands_alone = held == 1 && is_above_all(static_cast<int>(*items[bag].begin()));
-    if ((step.has[tokens_cap] && lengths[bag] > step.of_cell(bag, step.most_tokens)) ||
+    if ((step.has[tokens_cap] && lengths[bag] > step.of_cell(bag, step.most_per_gpu)) ||
         (step.has[images_cap] && images[bag] > step.of_cell(bag, step.most_images)) ||
         (step.has[room] && images[bag] > step.rooms[bag % step.bags]) ||
         (step.has[soft] && is_over && !stands_alone) ||

@@ -81,8 +81,8 @@ enum class sharded_lengths : std::uint8_t {
   ballast::tokens sum = 0;
   for (ballast::tokens const length : step.lengths) { sum += length; }
   ballast::tokens const mean = sum / static_cast<ballast::tokens>(step.groups.gpus()) + 1;
-  std::array<ballast::tokens, 4> const limits = {
-      ballast::no_token_limit / 2, ballast::no_token_limit / 2, 2 * mean, mean + mean / 8 + 1};
+  std::array<ballast::tokens, 4> const limits = {ballast::no_limit / 2, ballast::no_limit / 2,
+                                                 2 * mean, mean + mean / 8 + 1};
   step.limit = limits[random.below(limits.size())];
   return step;
 }

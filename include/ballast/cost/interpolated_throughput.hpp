@@ -18,13 +18,12 @@ namespace detail {
   return static_cast<std::uint64_t>((y0 * to_x1 + y1 * from_x0) / (from_x0 + to_x1));
 }
 
-/// Refuses an axis unless it has 1 to `capacity` positions, increasing within [1, longest_sample].
-[[nodiscard]] inline result<void> check_axis(std::span<std::int64_t const> axis,
-                                             std::size_t capacity)
+/// Refuses an axis unless it has 1 to `most` positions, increasing within [1, longest_sample].
+[[nodiscard]] inline result<void> check_axis(std::span<std::int64_t const> axis, std::size_t most)
 {
-  if (axis.empty() || axis.size() > capacity) {
+  if (axis.empty() || axis.size() > most) {
     return fail(error_code::out_of_range, axis.size(), "a throughput axis has ", axis.size(),
-                " positions; give 1 to ", capacity);
+                " positions; give 1 to ", most);
   }
   std::int64_t before = 0;
   for (std::size_t index = 0; index < axis.size(); ++index) {
@@ -84,19 +83,19 @@ namespace detail {
 ///             Optimization", arXiv:2603.25120, 2026 (its profiles).
 class interpolated_throughput {
  public:
-  static constexpr std::size_t capacity = 32;
+  static constexpr std::size_t most_lengths = 32;
 
   /// One unit of work per picosecond, at every length.
   interpolated_throughput() = default;
 
   /// Errors  out_of_range: lengths do not increase within [1, longest_sample], or a throughput is
   ///         not in [1, 1e18], and position is its index; or there is no length, there are more
-  ///         than `capacity`, or not as many throughputs as lengths, and position is how many there
+  ///         than most_lengths, or not as many throughputs as lengths, and position is how many there
   ///         are.
   [[nodiscard]] static result<interpolated_throughput> make(std::span<tokens const> lengths,
                                                             std::span<double const> per_second)
   {
-    if (auto const checked = detail::check_axis(lengths, capacity); !checked) {
+    if (auto const checked = detail::check_axis(lengths, most_lengths); !checked) {
       return tl::unexpected(checked.error());
     }
     if (per_second.size() != lengths.size()) {
@@ -183,8 +182,8 @@ class interpolated_throughput {
   }
 
   // Plain arrays, since kernels cannot call std::array's operator[]. NOLINTBEGIN(*-avoid-c-arrays)
-  tokens lengths_[capacity] = {1};
-  std::uint64_t per_picosecond_[capacity] = {1};
+  tokens lengths_[most_lengths] = {1};
+  std::uint64_t per_picosecond_[most_lengths] = {1};
   // NOLINTEND(*-avoid-c-arrays)
   std::uint32_t size_ = 1;
   std::uint32_t fraction_bits_ = 0;
@@ -206,8 +205,8 @@ static_assert(std::is_trivially_copyable_v<interpolated_throughput>);  // kernel
 /// Source      H. An et al., arXiv:2603.25120, 2026 (profiles over tensor-parallel degrees).
 class throughput_grid {
  public:
-  static constexpr std::size_t degree_capacity = 8;
-  static constexpr std::size_t length_capacity = interpolated_throughput::capacity;
+  static constexpr std::size_t most_degrees = 8;
+  static constexpr std::size_t most_lengths = interpolated_throughput::most_lengths;
 
   /// One unit of work per picosecond, at every length and degree.
   throughput_grid() = default;
@@ -219,10 +218,10 @@ class throughput_grid {
                                                     std::span<std::int64_t const> degrees,
                                                     std::span<double const> per_second)
   {
-    if (auto const checked = detail::check_axis(lengths, length_capacity); !checked) {
+    if (auto const checked = detail::check_axis(lengths, most_lengths); !checked) {
       return tl::unexpected(checked.error());
     }
-    if (auto const checked = detail::check_axis(degrees, degree_capacity); !checked) {
+    if (auto const checked = detail::check_axis(degrees, most_degrees); !checked) {
       return tl::unexpected(checked.error());
     }
     if (per_second.size() != lengths.size() * degrees.size()) {
@@ -271,9 +270,9 @@ class throughput_grid {
 
  private:
   // Plain arrays, since kernels cannot call std::array's operator[]. NOLINTBEGIN(*-avoid-c-arrays)
-  tokens lengths_[length_capacity] = {1};
-  std::int64_t degrees_[degree_capacity] = {1};
-  std::uint64_t per_picosecond_[length_capacity * degree_capacity] = {1};
+  tokens lengths_[most_lengths] = {1};
+  std::int64_t degrees_[most_degrees] = {1};
+  std::uint64_t per_picosecond_[most_lengths * most_degrees] = {1};
   // NOLINTEND(*-avoid-c-arrays)
   std::uint32_t length_count_ = 1;
   std::uint32_t degree_count_ = 1;

@@ -351,11 +351,11 @@ struct chain_layer {
 
 /// The ranks of a pipeline that a chain of layers is cut for.
 ///
-/// Shapes      capacities[ranks] or empty; held[ranks x chunks] or empty.
+/// Shapes      most[ranks] or empty; held[ranks x chunks] or empty.
 struct chain_ranks {
   std::size_t ranks = 1;
-  std::size_t chunks = 1;                         ///< of each rank: stage s lies on rank s % ranks
-  std::span<std::int64_t const> capacities = {};  ///< bytes of each rank; empty: no limits
+  std::size_t chunks = 1;                   ///< of each rank: stage s lies on rank s % ranks
+  std::span<std::int64_t const> most = {};  ///< bytes that each rank holds; empty: no limits
   /// Microbatches whose activations a stage keeps at once; empty: one each. 1F1B without chunks
   /// keeps min(microbatches, ranks - s) on stage s.
   std::span<std::int64_t const> held = {};
@@ -392,8 +392,8 @@ namespace detail {
                 " each, since a stage has at least one layer; use fewer stages");
   }
   std::size_t const stages = on.ranks * on.chunks;
-  if (!on.capacities.empty() && on.capacities.size() != on.ranks) {
-    return refuse(on.capacities.size(), "there are ", on.capacities.size(), " capacities for ",
+  if (!on.most.empty() && on.most.size() != on.ranks) {
+    return refuse(on.most.size(), "most has ", counted(on.most.size(), "entry"), " for ",
                   counted(on.ranks, "rank"), "; give one for each, or none");
   }
   if (!on.held.empty() && on.held.size() != stages) {
@@ -408,10 +408,9 @@ namespace detail {
     }
     most_held = std::max(most_held, on.held[stage]);
   }
-  for (std::size_t rank = 0; rank < on.capacities.size(); ++rank) {
-    if (on.capacities[rank] < 0) {
-      return refuse(rank, "rank ", rank, " has ", counted(on.capacities[rank], "byte"),
-                    "; correct it");
+  for (std::size_t rank = 0; rank < on.most.size(); ++rank) {
+    if (on.most[rank] < 0) {
+      return refuse(rank, "rank ", rank, " has ", counted(on.most[rank], "byte"), "; correct it");
     }
   }
   uint128 cost = 0;
@@ -445,9 +444,9 @@ namespace detail {
 /// Stages are consecutive layers, at least one each, in the order of the chain. With several chunks
 /// a rank, as interleaved 1F1B has them, stage s lies on rank s % ranks.
 ///
-/// Ensures     (1) those of chain_cut, and no rank keeps more bytes than its capacity: state of its
+/// Ensures     (1) those of chain_cut, and no rank keeps more bytes than its most: state of its
 ///                 layers and activations times held of their stage
-///             (2) with one chunk a rank no cut within the capacities has a lesser makespan, and
+///             (2) with one chunk a rank no cut within them has a lesser makespan, and
 ///                 lower_bound says so. Of such cuts the smallest load is the largest that it can
 ///                 be; of these the last stage has as many layers as it can, then the one before,
 ///                 since the first stages of 1F1B keep most activations
@@ -455,7 +454,7 @@ namespace detail {
 ///                 ends before, no shift of layers over the borders inside any `ranks` consecutive
 ///                 stages makes the largest load less, and lower_bound is the mean load, rounded up,
 ///                 or the costliest layer
-/// Errors      infeasible: there are fewer layers than stages, or no cut keeps to the capacities, and
+/// Errors      infeasible: there are fewer layers than stages, or no cut keeps to most, and
 ///             the sentence says by how many bytes the nearest is above one, or, where not all cuts
 ///             could be tried, one that was found; or, with several chunks, the search gave up, and
 ///             says so. out_of_range: a number is negative, an array has another size, or sums are
@@ -482,7 +481,7 @@ namespace detail {
   }
   plan.lower_bound = std::max(plan.lower_bound, total / ranks + (total % ranks != 0 ? 1 : 0));
 
-  detail::chain_search search(std::move(cutter), on.ranks, on.chunks, on.capacities, on.held);
+  detail::chain_search search(std::move(cutter), on.ranks, on.chunks, on.most, on.held);
   std::int64_t overrun = search.fit_memory();
   plan.makespan = overrun > 0 ? total + 1 : search.least_load(plan.lower_bound);
   bool const is_proven = on.chunks == 1 || search.try_all(plan.makespan, plan.lower_bound);
@@ -492,10 +491,9 @@ namespace detail {
     return fail(error_code::infeasible, 0,
                 is_proven ? "no cut of " : "the search gave up: it found no cut of ",
                 detail::counted(layers.size(), "layer"), " into ",
-                detail::counted(on.ranks * on.chunks, "stage"), " within the capacities; ",
+                detail::counted(on.ranks * on.chunks, "stage"), " within what ranks hold; ",
                 is_nearest ? "the nearest" : "a cut that was found", " lacks ",
-                detail::counted(overrun, "byte"),
-                " on a rank, so raise the capacities or use more ranks");
+                detail::counted(overrun, "byte"), " on a rank, so raise most or use more ranks");
   }
   if (is_proven) { plan.lower_bound = plan.makespan; }
   if (on.chunks == 1) { search.level(plan.makespan); }

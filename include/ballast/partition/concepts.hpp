@@ -42,7 +42,7 @@ struct no_length {
 /// `with_lower_bound`.
 ///
 /// Shapes      costs[n], lengths[n], heaviest_first[n], gpus[m], speeds[m]; m >= 1. home[n],
-///             weights[n], capacities[m] and joint_lengths[n] are empty where the caller asked for
+///             weights[n], most[m] and joint_lengths[n] are empty where the caller asked for
 ///             nothing of the kind; attention[n] is there for policies that pad attention alone.
 ///             first_part[n + 1] and parts, of sample i from first_part[i] to first_part[i + 1] and
 ///             in the order of bags, are empty where each sample has one home.
@@ -52,7 +52,7 @@ struct no_length {
 /// Expects     (a) costs are not negative and add up to less than 2^63, starting loads included
 ///             (b) heaviest_first is the `descending_order_into` of the costs
 ///             (c) every sample fits at least one bag, in the sense of `fits`
-///             (d) speeds are at least 1; there are weights exactly if there are capacities;
+///             (d) speeds are at least 1; there are weights exactly if there is most;
 ///                 weights are not negative and add up to less than 2^63
 ///             (e) no plan has a makespan below lower_bound
 ///             (f) attention[i] is from 0 to costs[i]
@@ -69,7 +69,6 @@ struct partition_problem {
   ///             first_group[n + 1] and groups, of sample i from first_group[i] to
   ///             first_group[i + 1]; first_member[g + 1] and members, of each group.
   struct placement_rules {
-    std::int64_t most_samples = 0;  ///< of a bag
     std::span<std::uint32_t const> sample_counts = {};
     std::span<std::uint32_t const> first_group = {};
     std::span<std::uint32_t const> groups = {};
@@ -83,8 +82,8 @@ struct partition_problem {
   std::span<std::uint32_t const> gpus;
   std::span<std::uint32_t const> speeds;
   std::span<bag_id const> home = {};           ///< the bag whose GPUs hold most of each sample now
-  std::span<std::int64_t const> weights = {};  ///< what each sample takes of the capacity
-  std::span<std::int64_t const> capacities = {};  ///< the most weight that each bag can hold
+  std::span<std::int64_t const> weights = {};  ///< what each sample takes of most
+  std::span<std::int64_t const> most = {};     ///< what each bag can hold of weights
   /// How many tokens go where the sample goes, if lengths do not say: of samples joined to one, all
   /// together; of a short sample, its own.
   std::span<tokens const> joint_lengths = {};
@@ -148,7 +147,7 @@ struct partition_problem {
 ///
 /// In, out     loads[m] enters as work that each bag already has and leaves as the total.
 ///             owner[n] enters as bag m, which does not exist, and leaves with one bag per sample,
-///             which the sample fits. Where there are capacities, a sample for which the policy
+///             which the sample fits. Where there is most, a sample for which the policy
 ///             found no room may keep bag m.
 ///             memory is scratch that the policy gives back.
 /// Returns     nothing, or a makespan that no plan gets below, as the policy has proven.

@@ -231,11 +231,11 @@ class padded_orders {
 ///             (5) other bags are filled from those with the most GPUs to those with the fewest,
 ///                 the fastest of a size first, or in the best order that random swaps of two bags
 ///                 find where every sample fits every bag; `detail::cheapest_chain` is the bound
-///             (6) a plan above the capacities, in padded weight, is made anew within them, where a
+///             (6) a plan above what bags hold, in padded weight, is made anew within them, where a
 ///                 sample that weighs more costs more; where all bags are alike, none is shorter,
 ///                 and where that finds no plan, none exists
 ///             (7) where all bags are alike, samples times bags at most 2^14 and weights within
-///                 capacities as in (6), no plan of that makespan costs less in all; what is proven
+///                 most as in (6), no plan of that makespan costs less in all; what is proven
 ///                 is the makespan
 /// Complexity  O(n + m log m) after the sort that the problem brings, and for every time tried O(m)
 ///             with bags of one kind, O(kinds x product) in (4), and in (5) O(m + sizes x n); times
@@ -275,7 +275,7 @@ struct padded_batches {
     }
     bool is_proven = is_best && times.exact();
     if (overruns(problem, owner, scratch) && weighs_as_it_costs(problem)) {
-      by_size.keep_capacities(problem);
+      by_size.keep_most(problem);
       time = shortest_time(by_size, times);
       if (time == never) { return {}; }  // the front door says that the plan is above
       std::copy(starts.begin(), starts.end(), loads.begin());
@@ -287,9 +287,9 @@ struct padded_batches {
       std::copy(starts.begin(), starts.end(), loads.begin());
       auto const most_held = [&problem](priced_sample first) {
         std::int64_t const weight =
-            problem.capacities.empty() ? 0 : problem.weights[to_index(first.sample)];
+            problem.most.empty() ? 0 : problem.weights[to_index(first.sample)];
         return weight == 0 ? problem.costs.size()
-                           : static_cast<std::size_t>(problem.capacities[0] / weight);
+                           : static_cast<std::size_t>(problem.most[0] / weight);
       };
       detail::place_with_least_padding(problem.heaviest_first, loads.size(), most, most_held,
                                        scratch, place);
@@ -320,7 +320,7 @@ struct padded_batches {
   {
     constexpr std::size_t most_ends = std::size_t{1} << 14;
     return owner.size() <= most_ends / problem.gpus.size() && are_alike(problem, times) &&
-           (problem.capacities.empty() ||
+           (problem.most.empty() ||
             (weighs_as_it_costs(problem) && !overruns(problem, owner, scratch)));
   }
 
@@ -328,13 +328,13 @@ struct padded_batches {
                                      std::span<bag_id const> owner, workspace::frame& scratch)
   {
     std::span<detail::padded_sum> const held =
-        scratch.take<detail::padded_sum>(problem.capacities.size());
+        scratch.take<detail::padded_sum>(problem.most.size());
     std::fill(held.begin(), held.end(), detail::padded_sum{});
     for (std::size_t sample = 0; sample < problem.weights.size(); ++sample) {
       held[to_index(owner[sample])].add(0, problem.weights[sample]);
     }
     for (std::size_t bag = 0; bag < held.size(); ++bag) {
-      if (held[bag].exceeds(problem.capacities[bag])) { return true; }
+      if (held[bag].exceeds(problem.most[bag])) { return true; }
     }
     return false;
   }
@@ -353,7 +353,7 @@ struct padded_batches {
   {
     for (std::size_t bag = 1; bag < problem.gpus.size(); ++bag) {
       if (!times.alike(0, bag) || problem.gpus[0] != problem.gpus[bag] ||
-          (!problem.capacities.empty() && problem.capacities[0] != problem.capacities[bag])) {
+          (!problem.most.empty() && problem.most[0] != problem.most[bag])) {
         return false;
       }
     }

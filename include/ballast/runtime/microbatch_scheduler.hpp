@@ -141,7 +141,7 @@ class step_cells {
   [[nodiscard]] bool is_in_range(std::size_t cell) const
   {
     for (std::size_t module = 0; module < D; ++module) {
-      std::int64_t const most = module + 1 == D ? setup_.most_per_microbatch : no_limit;
+      std::int64_t const most = module + 1 == D ? setup_.most_per_gpu : no_limit;
       for (auto const& [time, held] : bins_of(module, cell)) {
         if (std::max(time.forward, time.backward) > stage_graph::longest_time || held > most) {
           return false;
@@ -216,7 +216,7 @@ class step_cells {
 /// In, out     owner, times and makespan of the step, which are filled in.
 /// Expects     check_times() finds no fault in the times of any group.
 /// Ensures     (1) the makespan is no longer than before, and that of simulate()
-///             (2) no replica of the last module holds more than most_per_microbatch, if none did
+///             (2) no replica of the last module holds more than most_per_gpu, if none did
 ///             (3) an empty step, one whose times add up to more than 2^61, and one of a budget of
 ///                 no change stay as they are
 /// Complexity  O(simulated_tasks + changes x groups + samples): as many changes are tried as
@@ -477,7 +477,7 @@ concept sample_times = requires(TimesOf const& times_of, std::span<tokens const,
 /// Units       times_of's; sizes are tokens of the LLM, items of an encoder.
 /// Ensures     (1) those of scheduled_step: every replica has as many microbatches, some perhaps
 ///                 empty
-///             (2) no replica of the last module holds more than most_per_microbatch
+///             (2) no replica of the last module holds more than most_per_gpu
 ///             (3) the plan depends on nothing but the arguments, so every rank finds the same one
 ///             (4) once a step as large was planned, nothing is allocated
 ///             (5) the step is no longer than with even microbatches, even_makespan

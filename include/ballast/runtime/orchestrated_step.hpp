@@ -208,7 +208,7 @@ phase(bag_layout, Cost, Policy, std::uint32_t) -> phase<Cost, Policy>;
 struct hybrid_phase {
   device_groups groups;  ///< over all ranks of the job, or over `ranks`
   sharding_cost cost;
-  tokens tokens_per_gpu = no_token_limit;
+  tokens most_per_gpu = no_limit;
   /// Whether samples of one group are on one group of GPUs, and so split to one degree.
   bool together = false;
   std::vector<rank_id> ranks = {};  ///< as in a phase; the ranks of the packs are GPUs of `groups`

@@ -131,7 +131,7 @@ template <class Cost, class Policy>
     return checked;
   }
   if (auto done = hybrid_sharding_into(step.sharded, memory, in.lengths, own.groups, own.cost,
-                                       own.tokens_per_gpu,
+                                       own.most_per_gpu,
                                        own.together ? in.groups : std::span<std::int64_t const>());
       !done) {
     return in_phase(in.number, std::move(done.error()));

@@ -135,8 +135,9 @@ struct scheduler_setup {
 
   compiled_schedule schedule;
   std::vector<module_spread> modules;  ///< in the order of the pipeline: encoders, then the LLM
-  /// What a replica of the last module can hold of one microbatch, in that module's sizes.
-  std::int64_t most_per_microbatch = no_limit;
+  /// What a replica of the last module can hold of one microbatch, in that module's sizes; it counts
+  /// as one GPU.
+  std::int64_t most_per_gpu = no_limit;
   /// How many tasks are simulated to find microbatches of unequal sizes with which the step is
   /// shorter; with 0 they are as even as they can be. Four million take about 30 ms.
   std::uint64_t simulated_tasks = 4'000'000;

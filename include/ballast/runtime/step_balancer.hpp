@@ -42,9 +42,7 @@ struct step_options {
   placement_limits limits = {};
   /// How many tokens a bag splits; a sample that is a number is its own length.
   tokens (*length_of)(Sample const&) = detail::own_length<Sample>();
-  /// What caps count that do not say what they are of; null: the length.
-  std::int64_t (*weight_of)(Sample const&) = nullptr;
-  /// What each cap of limits.also counts; null: what weight_of says.
+  /// What each cap of limits.also counts; null: the length.
   std::array<std::int64_t (*)(Sample const&), caps::most> also_of = {};
   /// Samples with the same key stay in one bag and microbatch.
   std::int64_t (*together)(Sample const&) = nullptr;
@@ -247,18 +245,9 @@ class bag_planner {
     limits.apart = values_of(read, options_.apart);
     if (options_.homes) { limits.home = source; }
     if (options_.least_of != nullptr) { limits.then = least(values_of(read, options_.least_of)); }
-    auto const weights = values_of(read, options_.weight_of);
-    caps all;
-    if (options_.weight_of != nullptr && limits.most_per_gpu != no_limit) {
-      all.add({.of = weights, .most_per_gpu = std::exchange(limits.most_per_gpu, no_limit)});
-    }
     for (std::size_t at = 0; at < limits.also.size(); ++at) {
-      auto const own = options_.also_of[at];
-      cap each = limits.also[at];
-      each.of = own != nullptr ? values_of(read, own) : weights;
-      all.add(each);
+      limits.also[at].of = values_of(read, options_.also_of[at]);
     }
-    limits.also = all;
     return limits;
   }
 
@@ -391,7 +380,7 @@ class bag_planner {
   step_options<Sample> options_;
 
   // Kept from step to step.
-  std::array<std::vector<std::int64_t>, 5 + caps::most> values_;  // of each function that has some
+  std::array<std::vector<std::int64_t>, 4 + caps::most> values_;  // of each function that has some
   std::size_t used_values_ = 0;
   std::vector<padded_lengths> padded_;
   std::vector<tokens> lengths_;

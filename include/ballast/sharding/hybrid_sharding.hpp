@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ballast/core.hpp>
+#include <ballast/partition/placement_limits.hpp>
 #include <ballast/sharding/detail/shard_moves.hpp>
 
 namespace ballast::inline v0 {
@@ -94,7 +95,7 @@ class shard_enumeration {
     tokens const share = problem_.share_in(sample, group);
     auto const uses = uses_of(state, group);
     for (shard_use const use : uses) {
-      if (use.load >= most - time || use.held > problem_.most_tokens - share) { return false; }
+      if (use.load >= most - time || use.held > problem_.most_per_gpu - share) { return false; }
     }
     for (std::uint32_t like = kind_[group]; like < group; ++like) {
       if (kind_[like] != kind_[group]) { continue; }
@@ -115,7 +116,7 @@ class shard_enumeration {
     uint128 room = 0;
     for (shard_use const use : state.of_gpu) {
       area += static_cast<std::uint64_t>(use.load);
-      room += static_cast<std::uint64_t>(problem_.most_tokens - use.held);
+      room += static_cast<std::uint64_t>(problem_.most_per_gpu - use.held);
     }
     return area <= uint128{static_cast<std::uint64_t>(most - 1)} * problem_.gpus &&
            room >= static_cast<std::uint64_t>(tokens_from_[next]);
@@ -421,17 +422,10 @@ class shard_search {
   bool is_small_ = false;  ///< so that plain local search is cheap
 };
 
-}  // namespace detail
-
-/// The tokens that a GPU may hold where memory is no matter.
-inline constexpr tokens no_token_limit = std::numeric_limits<tokens>::max();
-
-namespace detail {
-
 /// Why a step cannot be planned, whatever its costs are, if so.
 [[nodiscard]] inline result<void> check_shard_lengths(std::span<tokens const> lengths,
                                                       device_groups const& groups,
-                                                      tokens tokens_per_gpu)
+                                                      tokens most_per_gpu)
 {
   if (groups.gpus() == 0) {
     return fail(error_code::infeasible, 0, "there are no GPUs to split sequences over; add some");
@@ -439,8 +433,8 @@ namespace detail {
   if (lengths.size() >= no_shard_group) {
     return fail(error_code::out_of_range, 0, "a step has more than 2^32 - 2 sequences; split it");
   }
-  if (tokens_per_gpu < 0) {
-    return fail(error_code::out_of_range, 0, "a GPU may hold ", counted(tokens_per_gpu, "token"),
+  if (most_per_gpu < 0) {
+    return fail(error_code::out_of_range, 0, "a GPU may hold ", counted(most_per_gpu, "token"),
                 "; give how many fit its memory");
   }
   for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
@@ -474,7 +468,7 @@ namespace detail {
       for (shard_class const& each : problem.classes) {
         tokens const k = each.shape.gpus;
         tokens const length = problem.lengths[sample];
-        if ((length + k - 1) / k <= problem.most_tokens && (k == 1 || length >= k)) {
+        if ((length + k - 1) / k <= problem.most_per_gpu && (k == 1 || length >= k)) {
           return fail(error_code::out_of_range, sample,
                       name() +
                           "has no cost: it does not fit 63 bits; use a cost model with a coarser "
@@ -486,7 +480,7 @@ namespace detail {
                   "needs more memory than any group has: split over ", counted(largest, "GPU"),
                   ", the most that ", counted(cost.heads, "head"), " and groups of up to ",
                   counted(groups.degrees().back(), "GPU"), " allow, each may hold ",
-                  counted(problem.most_tokens, "token"),
+                  counted(problem.most_per_gpu, "token"),
                   "; allow more tokens per GPU or larger groups, or leave it out");
     }
     if (longest > most - total) {
@@ -506,10 +500,10 @@ namespace detail {
   tokens total = 0;
   for (tokens const length : problem.lengths) { total += length; }
   auto const gpus = static_cast<tokens>(problem.gpus);
-  if (problem.most_tokens >= total / gpus + (total % gpus == 0 ? 0 : 1)) { return {}; }
+  if (problem.most_per_gpu >= total / gpus + (total % gpus == 0 ? 0 : 1)) { return {}; }
   return fail(error_code::infeasible, 0, "the sequences have ", counted(total, "token"),
               " together, more than ", counted(gpus, "GPU"), " of ",
-              counted(problem.most_tokens, "token"),
+              counted(problem.most_per_gpu, "token"),
               " can hold; allow more tokens per GPU, or compute fewer sequences in a step");
 }
 
@@ -579,19 +573,19 @@ inline void describe_shards(sharding_plan& plan, shard_problem const& problem,
 /// split to one degree, on the same GPUs. Those of numbers below 0 are alone.
 ///
 /// Shapes      lengths[n], n < 2^32 - 1; together[n], or none.
-/// Units       makespan, loads and costs in the unit of `cost`. tokens_per_gpu: of all sequences of
+/// Units       makespan, loads and costs in the unit of `cost`. most_per_gpu: of all sequences of
 ///             a step together; of one of l tokens over k GPUs each holds l / k, rounded up.
 /// In, out     plan is overwritten, and keeps its memory for the next step.
 /// Expects     what sharding_cost expects.
 /// Ensures     (1) those of sharding_plan
-///             (2) no GPU holds more than tokens_per_gpu tokens
+///             (2) no GPU holds more than most_per_gpu tokens
 ///             (3) the plan depends on nothing but the arguments: integers, ties by index, no clock
 ///             (4) with a plan and a workspace that have seen a step as large, nothing is allocated
 /// Errors      infeasible: there are no GPUs, or the sequences have more tokens than all GPUs may
 ///             hold, or sequence `position` needs more memory than any group has, or no plan has
 ///             room for all, or the search gave up before it found one (the sentence says which); out_of_range:
 ///             sequence `position` has a length outside [0, longest_sample], or no cost, or the
-///             costs do not fit 61 bits, or tokens_per_gpu is negative, or groups of attention are
+///             costs do not fit 61 bits, or most_per_gpu is negative, or groups of attention are
 ///             to stay whole and heads are no multiple of kv_heads, or what stays together has
 ///             more than longest_sample tokens. The plan is then unspecified.
 /// Complexity  O(n (degrees + log groups) + GPUs log GPUs) for each of ten to thirty greedy
@@ -603,7 +597,7 @@ inline void describe_shards(sharding_plan& plan, shard_problem const& problem,
                                                        std::span<tokens const> lengths,
                                                        device_groups const& groups,
                                                        sharding_cost const& cost,
-                                                       tokens tokens_per_gpu = no_token_limit,
+                                                       tokens most_per_gpu = no_limit,
                                                        std::span<std::int64_t const> together = {})
 {
   BALLAST_EXPECTS(together.empty() || together.size() == lengths.size(), "numbers of ",
@@ -617,12 +611,12 @@ inline void describe_shards(sharding_plan& plan, shard_problem const& problem,
                 " cannot stay whole, since the first are no multiple of the second; "
                 "correct the heads, or do without whole_groups");
   }
-  if (auto checked = detail::check_shard_lengths(lengths, groups, tokens_per_gpu); !checked) {
+  if (auto checked = detail::check_shard_lengths(lengths, groups, most_per_gpu); !checked) {
     return checked;
   }
   auto scratch = memory.open();
   detail::shard_problem const each =
-      detail::make_shard_problem(lengths, groups, cost, tokens_per_gpu, scratch);
+      detail::make_shard_problem(lengths, groups, cost, most_per_gpu, scratch);
   if (auto checked = detail::check_shard_times(each, groups, cost); !checked) { return checked; }
   std::span<std::uint32_t> const unit = scratch.take<std::uint32_t>(together.size());
   std::size_t const units = detail::number_units(together, unit, scratch);
@@ -642,7 +636,7 @@ inline void describe_shards(sharding_plan& plan, shard_problem const& problem,
                 " and those that stay together with it, of ",
                 detail::counted(problem.lengths[own], "token"),
                 ", fit no group of GPUs of which each may hold ",
-                detail::counted(tokens_per_gpu, "token"),
+                detail::counted(most_per_gpu, "token"),
                 "; allow more tokens per GPU or larger groups, or let fewer of them");
   }
   if (auto checked = detail::check_shard_room(problem); !checked) { return checked; }
@@ -655,14 +649,14 @@ inline void describe_shards(sharding_plan& plan, shard_problem const& problem,
     return fail(error_code::infeasible, sequence_of(*stranded), "no plan of ",
                 detail::counted(lengths.size(), "sequence"),
                 " has room for all where each GPU may hold ",
-                detail::counted(tokens_per_gpu, "token"),
+                detail::counted(most_per_gpu, "token"),
                 "; allow more tokens per GPU, or compute fewer sequences in a step");
   }
   if (stranded) {
     return fail(error_code::infeasible, sequence_of(*stranded), "sequence ", sequence_of(*stranded),
                 " of ", detail::counted(problem.lengths[*stranded], "token"),
                 " found no group with room beside the others, where each GPU may hold ",
-                detail::counted(tokens_per_gpu, "token"),
+                detail::counted(most_per_gpu, "token"),
                 ", and the search gave up; allow more tokens per GPU, or compute fewer sequences "
                 "in a step");
   }
@@ -679,12 +673,12 @@ inline void describe_shards(sharding_plan& plan, shard_problem const& problem,
 /// The same, once: returns a new plan.
 [[nodiscard]] inline result<sharding_plan> hybrid_sharding(
     std::span<tokens const> lengths, device_groups const& groups, sharding_cost const& cost,
-    tokens tokens_per_gpu = no_token_limit, std::span<std::int64_t const> together = {})
+    tokens most_per_gpu = no_limit, std::span<std::int64_t const> together = {})
 {
   sharding_plan plan;
   workspace memory;
   auto const done =
-      hybrid_sharding_into(plan, memory, lengths, groups, cost, tokens_per_gpu, together);
+      hybrid_sharding_into(plan, memory, lengths, groups, cost, most_per_gpu, together);
   if (!done) { return tl::unexpected(done.error()); }
   return plan;
 }

@@ -26,8 +26,8 @@ struct slot_groups {
   /// Whether a sample that no group can hold is computed all the same, by itself on a group that
   /// holds it with fewest tokens a rank, and told in plan.above_cap, instead of a refusal.
   bool is_soft = false;
-  /// The most samples that a group packs.
-  std::uint32_t most_samples = std::numeric_limits<std::uint32_t>::max();
+  /// How many samples a group packs: any, or counts::at_most(n).
+  counts samples = {};
   /// Of slots; nothing: the number with the shortest plan found.
   std::optional<std::size_t> number = std::nullopt;
   /// A number that is found is a multiple of this, as a pipeline's stages.

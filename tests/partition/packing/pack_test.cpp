@@ -249,13 +249,13 @@ TEST(Pack, KnowsWhenNoPackingHasFewerBinsAndHasADigestOfAll)
   plan.owner = {bag_id{0}, bag_id{1}, bag_id{0}};
   plan.weights = {4, 6, 5};
   plan.loads = {9, 6};
-  plan.capacity = 10;
+  plan.most_per_gpu = 10;
   plan.lower_bound = 2;
   plan.samples.collect(plan.owner, 2);
   EXPECT_TRUE(plan.proven_optimal());
   ballast_test::expect_digest_of_all(
       plan, {[](auto& of) { of.owner[0] = bag_id{1}; }, [](auto& of) { of.weights[2] = 4; },
-             [](auto& of) { of.loads[1] = 7; }, [](auto& of) { of.capacity = 11; }});
+             [](auto& of) { of.loads[1] = 7; }, [](auto& of) { of.most_per_gpu = 11; }});
   plan.lower_bound = 1;
   EXPECT_FALSE(plan.proven_optimal());
   EXPECT_TRUE(packing_plan{}.proven_optimal());

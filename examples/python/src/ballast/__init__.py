@@ -18,7 +18,7 @@ from array import array
 
 from . import _arrays, _library
 from ._arrays import MOST, in_a_sentence, shown, whole
-from ._plans import Cost, Grid, Order, Packing, Plan, loss_weights
+from ._plans import Cost, Grid, Order, Packing, Plan, counts, loss_weights
 from ._version import VERSION as __version__
 
 TYPE_CHECKING = False
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BalancedBatchSampler", "Cell", "Cost", "Cut", "Experts", "Grid", "Order", "Packing", "Plan",
-    "RowSplit", "Sharding", "Slots", "cut_chain", "fit_cost", "fit_step_cost", "grid",
+    "RowSplit", "Sharding", "Slots", "counts", "cut_chain", "fit_cost", "fit_step_cost", "grid",
     "loss_weights", "order", "pack", "pad_grid", "pad_to_cap", "place_experts", "plan", "plan_slots",
     "search", "shard", "share_experts", "split_rows",
 ]
@@ -98,18 +98,18 @@ def _read_bags(text: bytes) -> tuple[int, int]:
     return _bags_of_texts[text]
 
 
-def _set_bags(job: _Job, bags: Any, name: str, gpus: Optional[int], gpus_per_node: int,
+def _set_bags(job: _Job, bags: Any, gpus: Optional[int], gpus_per_node: int,
               speeds: Any) -> None:
     """Bags of one GPU where `bags` is a number, otherwise those that the text writes, over all GPUs.
     """
     if isinstance(bags, str):
-        text = _arrays.text(bags, name)
+        text = _arrays.text(bags, "bags")
         once, groups = _read_bags(text)
         count = once if gpus is None else whole(gpus, "gpus", 1, _MOST_GPUS)
         job.set(bags=text)
         job.bags = groups * count // once
     else:
-        count = job.bags = whole(bags, name, 1, _MOST_GPUS)
+        count = job.bags = whole(bags, "bags", 1, _MOST_GPUS)
     fast = _speeds(speeds)
     per_node = whole(gpus_per_node, "gpus_per_node", 1, _MOST_GPUS)
     if isinstance(bags, str):
@@ -155,7 +155,7 @@ def _set_cost(job: _Job, cost: CostLike, lengths: Any) -> Any:
     return None
 
 
-_CAP = ("of", "most_per_gpu", "most", "rounded_to", "soft")
+_CAP = ("of", "most_per_gpu", "most", "rounded_to", "is_soft")
 
 
 class _Step:
@@ -166,95 +166,69 @@ class _Step:
         self.count = len(lengths)
         self._kept: list[Any] = [lengths]
         self._members: dict[str, Any] = {"samples": self.count, "lengths": _arrays.place(lengths)}
-        self._caps: list[dict[str, Any]] = []
 
     def set(self, **members: Any) -> None:
         self._members.update(members)
 
-    def point(self, **arrays: Any) -> None:
-        for member, values in arrays.items():
-            if values is not None:
-                self._members[member] = self._lies(values)
-
-    def _lies(self, values: Any) -> Optional[int]:
+    def lies(self, values: Any) -> Optional[int]:
+        """Where an array lies, which is kept as long as the step."""
         self._kept.append(values)
         return _arrays.place(values)
 
-    def keys(self, **arrays: Any) -> None:
-        """One for each sample."""
-        self.point(**{name: _arrays.each_of(values, name, self.count)
-                      for name, values in arrays.items()})
+    def keys(self, values: Any, name: str) -> Optional[int]:
+        """The same of one for each sample."""
+        return self.lies(_arrays.each_of(values, name, self.count))
 
-    def cap(self, of: Any, most_per_gpu: int, most: Any, rounded_to: int, is_soft: bool) -> None:
-        self._caps.append({"of": self._lies(of), "most_per_gpu": most_per_gpu,
-                           "most": self._lies(most), "rounded_to": rounded_to, "is_soft": is_soft})
-
-    def also(self, given: Any, bags: int) -> None:
-        if isinstance(given, (str, dict)) or not hasattr(given, "__iter__"):
-            raise TypeError(f"also is {shown(given)}; give a list of caps, such as "
-                            "[{'of': images, 'most_per_gpu': 3}]")
-        for each in given:
-            self._also(each, bags)
-
-    def _also(self, given: Any, bags: int) -> None:
+    def _cap(self, given: Any, bags: int) -> dict[str, Any]:
         if not isinstance(given, dict):
             raise TypeError(f"also has {shown(given)}; a cap is a dict with {', '.join(_CAP)}")
         for name in given:
             if name not in _CAP:
                 raise ValueError(f"also has a cap with {shown(name)}; a cap has {', '.join(_CAP)}")
-        most = given.get("most_per_gpu")
-        of_bags = given.get("most")
-        if of_bags is not None:
-            of_bags = (_arrays.each_of(of_bags, "also[...]['most']", bags, "bags") if bags
-                       else _arrays.lengths_of(of_bags, "also[...]['most']"))
-        self.cap(_arrays.each_of(given.get("of"), "also[...]['of']", self.count),
-                 -1 if most is None else whole(most, "also[...]['most_per_gpu']"), of_bags,
-                 whole(given.get("rounded_to", 1), "also[...]['rounded_to']", 1),
-                 _arrays.flag(given.get("soft", False), "also[...]['soft']"))
+        per_gpu, most = given.get("most_per_gpu"), given.get("most")
+        if most is not None:
+            most = (_arrays.each_of(most, "also[...]['most']", bags, "bags") if bags
+                    else _arrays.lengths_of(most, "also[...]['most']"))
+        return {"of": self.keys(given.get("of"), "also[...]['of']"), "most": self.lies(most),
+                "most_per_gpu": _at_most(per_gpu, "also[...]['most_per_gpu']"),
+                "rounded_to": whole(given.get("rounded_to", 1), "also[...]['rounded_to']", 1),
+                "is_soft": _arrays.flag(given.get("is_soft", False), "also[...]['is_soft']")}
 
-    def room(self, weights: Any, most_per_gpu: Optional[int], is_soft: bool) -> None:
-        """The first cap of a plan or a packing."""
-        is_soft = _arrays.flag(is_soft, "cap_is_soft")
-        if (weights is not None or is_soft) and most_per_gpu is None:
-            raise ValueError(f"{'weights have' if weights is not None else 'cap_is_soft has'} no "
-                             "most_per_gpu to count against; give the most that a GPU holds")
-        weighed = _arrays.each_of(weights, "weights", self.count)
-        if most_per_gpu is not None:
-            self.cap(weighed, whole(most_per_gpu, "most_per_gpu"), None, 1, is_soft)
-
-    def counts(self, most_samples: Optional[int], equal_counts: Union[bool, int],
-               fill: bool) -> None:
-        fill = _arrays.flag(fill, "fill")
-        if not isinstance(equal_counts, bool):
-            equal_counts = whole(equal_counts, "equal_counts", 1, 2**31 - 1)
-        if most_samples is not None and (equal_counts or fill) or (equal_counts and fill):
-            raise ValueError("most_samples, equal_counts and fill exclude each other; give one")
-        if most_samples is not None:
-            number = whole(most_samples, "most_samples", -MOST)
-            if number < 1:
-                raise ValueError(f"most_samples asks for {number} samples; give 1 or more")
-            self.set(most_samples=number)
-        self.set(equal_counts=int(equal_counts))
-        self.set(**{"fills_bins" if self._kind == "ballast_pack_step" else "fills_bags": fill})
-
-    def has_caps(self) -> bool:
-        return bool(self._caps)
+    def limits(self, bags: int, *, most_per_gpu: Optional[int], also: Any,
+               samples: Optional[counts], together: Any, apart: Any, then: Any, home: Any = None,
+               fits: Any = None, starting_loads: Any = None, within_per_million: int = 0) -> None:
+        """Those of plans, grids and packings; a packing has no bags yet."""
+        if isinstance(also, (str, dict)) or not hasattr(also, "__iter__"):
+            raise TypeError(f"also is {shown(also)}; give a list of caps, such as "
+                            "[{'of': images, 'most_per_gpu': 3}]")
+        if samples is not None and not isinstance(samples, counts):
+            raise TypeError(f"samples is {shown(samples)}; give ballast.counts.at_most(3), equal(), "
+                            "multiple_of(2) or filled()")
+        if isinstance(then, str) and then not in ("level", "fewest_moves"):
+            raise ValueError(f"then is {then!r}; give 'level', 'fewest_moves' or a number a sample")
+        caps = _library.structs("ballast_cap", [self._cap(each, bags) for each in also])
+        rule = _library.struct("ballast_counts", **(samples.members() if samples else {}))
+        decides = 3 if then is not None and not isinstance(then, str) else \
+            (None, "level", "fewest_moves").index(then)
+        made = _library.struct(
+            "ballast_limits", most_per_gpu=_at_most(most_per_gpu, "most_per_gpu"), samples=rule,
+            caps=len(caps or ()), also=_library.address(caps),
+            together=self.keys(together, "together"), apart=self.keys(apart, "apart"),
+            home=self.lies(_arrays.ranks_of(home, "home", self.count)),
+            fits=self.lies(_arrays.flags_of(fits, "fits", (self.count, bags))),
+            starting_loads=self.lies(_arrays.each_of(starting_loads, "starting_loads", bags,
+                                                     "bags")),
+            then=decides, least=self.keys(then, "then") if decides == 3 else None,
+            within_per_million=whole(within_per_million, "within_per_million", 0, 10**9))
+        self._kept += [caps, made]
+        self.set(limits=_library.address(made))
 
     def made(self) -> Any:
-        caps = _library.structs("ballast_cap", self._caps)
-        self._kept.append(caps)
-        return _library.struct(self._kind, caps=len(self._caps), also=_library.address(caps),
-                               **self._members)
+        return _library.struct(self._kind, **self._members)
 
 
-def _then(step: _Step, then: Any, names: tuple[str, ...]) -> str:
-    if isinstance(then, str) and then not in names:
-        given = " or ".join([", ".join(repr(name) for name in names), "a number a sample"])
-        raise ValueError(f"then is {then!r}; give {given}")
-    if then is not None and not isinstance(then, str):
-        step.point(least=_arrays.each_of(then, "then", step.count))
-        return "least"
-    return then or ""
+def _at_most(most: Optional[int], name: str) -> int:
+    return 0 if most is None else whole(most, name, 1)
 
 
 # ---- Plans ------------------------------------------------------------------------------------------
@@ -264,53 +238,44 @@ _copied = _library.copied
 
 @in_a_sentence
 def plan(lengths: Any, bags: Union[int, str], *, cost: CostLike = "tokens",
-         policy: str = "refine", gpus: Optional[int] = None, gpus_per_node: int = 8,
-         speeds: Sequence[int] = (), together: Any = None, apart: Any = None, fits: Any = None,
-         home: Any = None, weights: Any = None,
-         starting_loads: Any = None, most_per_gpu: Optional[int] = None,
-         most_samples: Optional[int] = None, cap_is_soft: bool = False,
-         also: Sequence[Mapping[str, Any]] = (), equal_counts: Union[bool, int] = False,
-         fill: bool = False, then: Any = None, within_per_million: int = 0) -> Plan:
+         most_per_gpu: Optional[int] = None, also: Sequence[Mapping[str, Any]] = (),
+         samples: Optional[counts] = None, together: Any = None, apart: Any = None,
+         home: Any = None, fits: Any = None, starting_loads: Any = None, then: Any = None,
+         within_per_million: int = 0, policy: str = "refine", gpus: Optional[int] = None,
+         gpus_per_node: int = 8, speeds: Sequence[int] = ()) -> Plan:
     """Which bag (group of GPUs that share their samples) computes which samples.
 
     lengths         [n] tokens of each sample
     bags            a number of GPUs, each a bag by itself, or as text: "g1n4+g4n1" are four bags of
                     one GPU and one of four, as often as `gpus` says (once)
-    speeds          [gpus] whole numbers, in one unit; equal ones where it is left out
     cost            "tokens", "transformer:d=3072,gamma=0.405", a fitted Cost, [n] costs, or a
                     function that returns these for the lengths
-    policy          by name, as `ballast plan --policy` takes it: "refine", "lpt",
-                    "kk", "refine:nodes=1000"
-    together, apart [n] keys: samples with one key share a bag, or never do
-    fits            [n x bags] True where a sample may go to a bag
-    home            [n] the GPU that holds each sample now, for plan.moved and fewest_moves
-    most_per_gpu    what a GPU holds at most, in tokens or in `weights` [n]
-    most_samples    of a bag
-    starting_loads  [bags] work that each has already, in units of the cost
-    cap_is_soft     whether a sample above every cap gets a bag for itself instead of a ValueError
+    most_per_gpu    tokens that a GPU holds at most
     also            up to four more caps, {"of": [n], "most_per_gpu": 3, "most": [bags],
-                    "rounded_to": 1, "soft": False} each, of which all but one number may be left out
-    equal_counts    as many samples in each bag; a number: all counts but one are multiples of it
-    fill            at least one sample in each bag
+                    "rounded_to": 1, "is_soft": False} each, of which all but one number may be left
+                    out; without "of" it counts tokens; where it is soft, a sample above every bag's
+                    cap gets a bag for itself instead of a ValueError
+    samples         how many a bag gets: counts.at_most(3), counts.equal(), counts.multiple_of(2),
+                    counts.filled()
+    together, apart [n] keys: samples with one key share a bag, or never do
+    home            [n] the GPU that holds each sample now, for plan.moved and fewest_moves
+    fits            [n x bags] True where a sample may go to a bag
+    starting_loads  [bags] work that each has already, in units of the cost
     then            what decides among the shortest plans: "level", "fewest_moves", or [n] numbers
                     whose largest sum is to be least
     within_per_million  how much longer than the shortest a plan may be for that
+    policy          by name, as `ballast plan --policy` takes it: "refine", "lpt",
+                    "kk", "refine:nodes=1000"
+    speeds          [gpus] whole numbers, in one unit; equal ones where it is left out
     """
     read = _arrays.lengths_of(lengths)
     job, step = _Job("ballast_plan_options"), _Step("ballast_plan_step", read)
-    _set_bags(job, bags, "bags", gpus, gpus_per_node, speeds)
+    _set_bags(job, bags, gpus, gpus_per_node, speeds)
     job.set(policy=_arrays.text(policy, "policy"))
-    step.point(costs=_set_cost(job, cost, read))
-    step.keys(together=together, apart=apart)
-    step.point(home=_arrays.ranks_of(home, "home", step.count),
-               fits=_arrays.flags_of(fits, "fits", (step.count, job.bags)),
-               starting_loads=_arrays.each_of(starting_loads, "starting_loads", job.bags, "bags"))
-    step.room(weights, most_per_gpu, cap_is_soft)
-    step.also(also, job.bags)
-    step.counts(most_samples, equal_counts, fill)
-    wanted = _then(step, then, ("level", "fewest_moves"))
-    step.set(then=("", "level", "fewest_moves", "least").index(wanted),
-             within_per_million=whole(within_per_million, "within_per_million", 0, 10**9))
+    step.set(costs=step.lies(_set_cost(job, cost, read)))
+    step.limits(job.bags, most_per_gpu=most_per_gpu, also=also, samples=samples, together=together,
+                apart=apart, then=then, home=home, fits=fits, starting_loads=starting_loads,
+                within_per_million=within_per_million)
     asked, found = step.made(), _library.struct("ballast_plan")
     with _library.planner() as own:
         own.prepare("ballast_set_up_plan", job.key, job.options)
@@ -334,75 +299,40 @@ def _least(number: int, given: Optional[int]) -> int:
 
 
 @in_a_sentence
-def grid(lengths: Any, ranks: Union[int, str], *, cost: CostLike = "tokens",
-         speeds: Sequence[int] = (), microbatches: Optional[int] = None,
-         most_tokens: Optional[int] = None,
-         weights: Any = None, multiple_of: int = 1, weight_multiple: int = 1,
-         most_samples: Optional[int] = None, equal_counts: bool = False,
-         samples_multiple_of: Optional[int] = None, meet: str = "step", fill: bool = False,
-         also: Sequence[Mapping[str, Any]] = (), together: Any = None, apart: Any = None,
-         fits: Any = None, home: Any = None, kinds: Any = None, cap_is_soft: bool = False,
-         least_microbatches: int = 1, starting_loads: Any = None, then: Any = None,
-         within_per_million: int = 0) -> Grid:
-    """Which rank computes which samples in which of its microbatches, as many on every rank.
+def grid(lengths: Any, bags: Union[int, str], *, cost: CostLike = "tokens",
+         most_per_gpu: Optional[int] = None, also: Sequence[Mapping[str, Any]] = (),
+         samples: Optional[counts] = None, together: Any = None, apart: Any = None,
+         home: Any = None, fits: Any = None, starting_loads: Any = None, then: Any = None,
+         within_per_million: int = 0, microbatches: Optional[int] = None,
+         least_microbatches: int = 1, multiple_of: int = 1, meet: str = "step", kinds: Any = None,
+         speeds: Sequence[int] = ()) -> Grid:
+    """Which bag computes which samples in which of its microbatches, as many on every bag.
+
+    Each microbatch keeps the limits, which are those of plan.
 
     lengths         [n] tokens of each sample
-    ranks           a number of them, or bags of GPUs, each a rank, as plan has them; their `speeds`
-    microbatches    of every rank; None: as few as are found, a multiple of `multiple_of`
-    most_tokens     of a microbatch, or of its `weights` [n], rounded up to `weight_multiple`
-    most_samples, equal_counts, samples_multiple_of, fill
-                    how many samples a microbatch may have: at most one of the four; `fill` is at
-                    least one
-    also            up to three more caps of a microbatch, as plan has them
-    meet            "step" or "microbatch": when ranks wait for each other
-    together, apart [n] keys: samples of one key share a microbatch, or never do
-    fits            [n x ranks] True where a sample may go to a rank
+    bags            a number of GPUs, each a rank of the grid, or bags as plan has them
+    microbatches    of every bag; None: as few as are found, at least `least_microbatches`, and a
+                    multiple of `multiple_of`
+    meet            "step" or "microbatch": when bags wait for each other
     kinds           [n] keys: the samples of a slot have one
-    home            [n] the rank that holds each sample now
-    cap_is_soft     whether a sample above most_tokens gets a microbatch for itself, of grid.above_cap
-    least_microbatches  how many there are at least where their number is found
-    starting_loads  [ranks] work that each has already; then, within_per_million: as plan has them,
-                    "level" or "fewest_moves"
     """
     read = _arrays.lengths_of(lengths)
     job, step = _Job("ballast_grid_options"), _Step("ballast_grid_step", read)
-    rules = [(1, most_samples)] if most_samples is not None else []
-    rules += [(2, 0)] if _arrays.flag(equal_counts, "equal_counts") else []
-    rules += [(3, samples_multiple_of)] if samples_multiple_of is not None else []
-    rules += [(4, 0)] if _arrays.flag(fill, "fill") else []
-    if len(rules) > 1:
-        raise ValueError("most_samples, equal_counts, samples_multiple_of and fill exclude each "
-                         "other; give one")
-    rule, number = (rules or [(0, 0)])[0]
-    name = "samples_multiple_of" if rule == 3 else "most_samples"
-    try:
-        _set_bags(job, ranks, "ranks", None, 8, speeds)
-    except ValueError as why:
-        raise ValueError(f"ranks and speeds: {why}") from None
+    _set_bags(job, bags, None, 8, speeds)
     if not isinstance(meet, str):
         raise TypeError(f"meet is {shown(meet)}; give a text")
     if meet not in ("step", "microbatch"):
         raise ValueError("ranks meet at the end of a 'step' or of each 'microbatch'; meet is "
                          f"{meet!r}")
-    job.set(counts=rule, count=whole(number, name, 0, 2**32 - 1),
-            meets_microbatch=meet == "microbatch",
-            microbatches=0 if microbatches is None else whole(microbatches, "microbatches", 1),
+    job.set(meets_microbatch=meet == "microbatch",
+            microbatches=_at_most(microbatches, "microbatches"),
             least_microbatches=_least(least_microbatches, microbatches),
-            multiple_of=whole(multiple_of, "multiple_of", 1),
-            most_weight=0 if most_tokens is None else whole(most_tokens, "most_tokens", 1),
-            weight_multiple=whole(weight_multiple, "weight_multiple", 1))
-    step.point(costs=_set_cost(job, cost, read))
-    step.keys(weights=weights, together=together, apart=apart, kinds=kinds)
-    step.point(home=_arrays.ranks_of(home, "home", step.count),
-               fits=_arrays.flags_of(fits, "fits", (step.count, job.bags)),
-               starting_loads=_arrays.each_of(starting_loads, "starting_loads", job.bags, "ranks"))
-    if then not in (None, "level", "fewest_moves"):
-        raise ValueError(f"then is {shown(then)}; give 'level' or 'fewest_moves'")
-    if _arrays.flag(cap_is_soft, "cap_is_soft") and most_tokens is None:
-        raise ValueError("cap_is_soft has no most_tokens to count against; give it")
-    step.set(cap_is_soft=cap_is_soft, then=(None, "level", "fewest_moves").index(then),
-             within_per_million=whole(within_per_million, "within_per_million", 0, 10**9))
-    step.also(also, job.bags)
+            multiple_of=whole(multiple_of, "multiple_of", 1))
+    step.set(costs=step.lies(_set_cost(job, cost, read)), kinds=step.keys(kinds, "kinds"))
+    step.limits(job.bags, most_per_gpu=most_per_gpu, also=also, samples=samples, together=together,
+                apart=apart, then=then, home=home, fits=fits, starting_loads=starting_loads,
+                within_per_million=within_per_million)
     asked, found = step.made(), _library.struct("ballast_grid")
     with _library.planner() as own:
         own.prepare("ballast_set_up_grid", job.key, job.options)
@@ -415,7 +345,7 @@ def _read_grid(found: Any, seconds: float, why: str) -> Grid:
     content = {**_library.rows_of(found, cells),
                "costs": _copied(found.costs, found.samples, 8),
                "loads": _copied(found.loads, cells, 8),
-               "weights": _copied(found.filled, cells, 8),
+               "filled": _copied(found.filled, cells, 8),
                "longest": _copied(found.longest, 2 * cells, 8),
                "kinds": _copied(found.kinds, found.microbatches, 8),
                "above_cap": _copied(found.above_cap, found.cells_above_cap, 4)}
@@ -429,38 +359,31 @@ def _read_grid(found: Any, seconds: float, why: str) -> Grid:
 
 @in_a_sentence
 def pack(lengths: Any, most_per_gpu: Optional[int] = None, *,
-         also: Sequence[Mapping[str, Any]] = (),
-         weights: Any = None, cap_is_soft: bool = False, together: Any = None, apart: Any = None,
-         most_samples: Optional[int] = None, equal_counts: Union[bool, int] = False,
-         fill: bool = False, then: Any = None, least_bins: int = 0, multiple_of: int = 1,
-         padded: bool = False, least_load: int = 0, most_bins: Optional[int] = None) -> Packing:
-    """As few bins as are found, each within all limits, which are those of `plan`.
+         also: Sequence[Mapping[str, Any]] = (), samples: Optional[counts] = None,
+         together: Any = None, apart: Any = None, then: Any = None, least_bins: int = 0,
+         multiple_of: int = 1, is_padded: bool = False, least_load: int = 0,
+         most_bins: Optional[int] = None) -> Packing:
+    """As few bins as are found, each within all limits, which are those of plan.
 
     lengths         [n] tokens of each sample
-    most_per_gpu    what a bin holds at most, in tokens or in `weights` [n]
-    also            up to four more caps, {"of": [n], "most_per_gpu": 3, "rounded_to": 1,
-                    "soft": False} each
+    most_per_gpu    tokens that a bin holds at most
     then            what decides among packings into as many bins: "level", or [n] numbers whose
                     largest sum is to be least
     least_bins, multiple_of
                     how many bins to make; then the largest is made small
-    padded          whether a bin takes count x longest of the cap, not the sum
+    is_padded       whether a bin takes count x longest of the cap, not the sum
     least_load, most_bins
                     a stream: samples of bins that hold less, and of all but so many of the fullest,
                     are packing.left; put them first in the next call, so that none waits for ever
     """
     read = _arrays.lengths_of(lengths)
     step = _Step("ballast_pack_step", read)
-    step.keys(together=together, apart=apart)
-    step.room(weights, most_per_gpu, cap_is_soft)
-    step.also(also, 0)
-    step.set(capacity=0 if step.has_caps() else MOST)
-    step.counts(most_samples, equal_counts, fill)
-    step.set(is_level=_then(step, then, ("level",)) == "level",
-             least_bins=whole(least_bins, "least_bins"),
+    step.limits(0, most_per_gpu=most_per_gpu, also=also, samples=samples, together=together,
+                apart=apart, then=then)
+    step.set(least_bins=whole(least_bins, "least_bins"),
              multiple_of=whole(multiple_of, "multiple_of", 1),
-             is_padded=_arrays.flag(padded, "padded"), least_load=whole(least_load, "least_load"),
-             most_bins=0 if most_bins is None else whole(most_bins, "most_bins", 1))
+             is_padded=_arrays.flag(is_padded, "is_padded"),
+             least_load=whole(least_load, "least_load"), most_bins=_at_most(most_bins, "most_bins"))
     asked, found = step.made(), _library.struct("ballast_packing")
     with _library.planner() as own:
         seconds = own.call("ballast_pack", _library.byref(asked), _library.byref(found))
@@ -475,7 +398,7 @@ def _read_packing(found: Any, seconds: float) -> Packing:
                "above_cap": _copied(found.above_cap, found.bins_above_cap, 4)}
     largest = max(memoryview(content["loads"]).cast("q"), default=0)
     return Packing(content, fewest_bins=found.fewest_bins, largest=largest,
-                   largest_bound=found.largest_bound, capacity=found.capacity,
+                   largest_bound=found.largest_bound, most_per_gpu=found.most_per_gpu,
                    proven_optimal=found.bins == found.fewest_bins, digest=found.digest,
                    seconds=seconds)
 
@@ -500,7 +423,7 @@ def _bytes_of(values: Any, name: str) -> Any:
 @in_a_sentence
 def order(forward: Any, backward: Any = None, *, schedule: str = "1f1b", policy: str = "search",
           transfer: int = 0, weights: Any = None, ranks: Optional[int] = None, split: Any = None,
-          held: Any = None, held_for_weights: Any = None, most_held: Any = None,
+          held: Any = None, held_for_weights: Any = None, most: Any = None,
           in_v: bool = False, text: Optional[str] = None) -> Order:
     """In which order a pipeline computes its microbatches, and with "planned" also its tasks.
 
@@ -515,7 +438,7 @@ def order(forward: Any, backward: Any = None, *, schedule: str = "1f1b", policy:
     policy             "given", "ascending", "interval", "insertion", "search" or "exact:nodes=1000"
     transfer           from one stage to the next, in the same units
     held, held_for_weights  [microbatches x stages] bytes until the last pass, and how many of them
-                       from backward on; most_held: [ranks] what each may keep
+                       from backward on; most: [ranks] what each may keep
     """
     ahead, shape = _arrays.table(forward, "forward")
     back = _arrays.doubled(ahead) if backward is None else _like(backward, "backward", shape)
@@ -529,13 +452,13 @@ def order(forward: Any, backward: Any = None, *, schedule: str = "1f1b", policy:
     keeps_after = _bytes_of(_like(held_for_weights, "held_for_weights", shape), "held_for_weights")
     count = 0 if ranks is None else whole(ranks, "ranks", 1, 2**16)
     job = _Job("ballast_order_options")
-    if most_held is not None:
-        room = _bytes_of(_arrays.lengths_of(most_held, "most_held"), "most_held")
+    if most is not None:
+        room = _bytes_of(_arrays.lengths_of(most, "most"), "most")
         if count not in (0, len(room)):
-            raise ValueError(f"most_held has {len(room)} entries for {count} ranks; give one for "
+            raise ValueError(f"most has {len(room)} entries for {count} ranks; give one for "
                              "each")
         count = len(room)
-        job.point("most_held", tuple(room.tolist()), room, _arrays.place(room))
+        job.point("most", tuple(room.tolist()), room, _arrays.place(room))
     if after is not None or split is not None:
         if isinstance(split, (str, dict)) or not hasattr([] if split is None else split, "__iter__"):
             raise TypeError(f"split is {shown(split)}; give True or False for each stage")
@@ -559,13 +482,13 @@ def order(forward: Any, backward: Any = None, *, schedule: str = "1f1b", policy:
         try:
             own.prepare("ballast_set_up_order", job.key, job.options)
         except ValueError as why:
-            of_ranks = f"; most_held has {count} ranks" if most_held is not None else ""
+            of_ranks = f"; most has {count} ranks" if most is not None else ""
             raise ValueError(f"{'' if text is None else 'text: '}{why}{of_ranks}") from None
         try:
             seconds = own.call("ballast_order_microbatches", _library.byref(asked),
                                _library.byref(found))
         except ValueError as why:
-            raise ValueError(f"{why} (most_held)" if count and most_held is not None else str(why)
+            raise ValueError(f"{why} (most)" if count and most is not None else str(why)
                              ) from None
         first_task = _copied(found.first_task, found.ranks + 1, 8)
         tasks = memoryview(first_task).cast("Q")[-1]

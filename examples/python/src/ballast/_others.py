@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from array import array
 
-from . import _arrays, _library, _read_grid, _read_packing, _set_cost
+from . import _arrays, _at_most, _library, _read_grid, _read_packing, _set_cost
 from ._arrays import each_of, flag, in_a_sentence, lengths_of, place, shown, whole
-from ._plans import Grid, Packing, _Certified, _Made, _Rows, _shown
+from ._plans import Grid, Packing, _Certified, _Made, _number, _Rows, _shown, counts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,10 +31,6 @@ def _called(function: str, step: Any, result: str, read: Any) -> Any:
         return read(found, seconds)
 
 
-def _at_most(most: Optional[int], name: str) -> int:
-    return 0 if most is None else whole(most, name, 1)
-
-
 # ---- Long contexts ----------------------------------------------------------------------------------
 
 class Sharding(_Rows, _Certified):
@@ -46,6 +42,9 @@ class Sharding(_Rows, _Certified):
     costs: Array = _shown("q")  # [n] on each GPU of the group
     loads: Array = _shown("q")  # [gpus of the job]
     held: Array = _shown("q")  # [gpus of the job] tokens
+
+    def _of(self) -> str:
+        return f"{_number(len(self.owner), 'sample')} on {_number(len(self.loads), 'GPU')}"
 
 
 class Slots(_Rows, _Certified):
@@ -60,6 +59,11 @@ class Slots(_Rows, _Certified):
     slots: int
     fewest_slots: int
     token_weight: float  # of a token's loss, where gradients are added up
+
+    def _of(self) -> str:
+        gpus = sum(self.gpus.tolist()[:self.first_group.tolist()[1]]) if self.slots else 0
+        return (f"{_number(len(self.owner), 'sample')} in {_number(self.slots, 'slot')} of "
+                f"{_number(gpus, 'GPU')}")
 
     def groups(self, slot: int) -> list[tuple[range, list[int]]]:
         """Of a slot: the GPUs and the samples of each group, by its first GPU."""
@@ -139,8 +143,8 @@ def shard(lengths: Any, gpus: int, *, gpus_per_node: int = 8, cost: str = "token
 
 @in_a_sentence
 def plan_slots(lengths: Any, gpus: int, *, gpus_per_node: int = 8, cost: str = "tokens",
-               most_per_gpu: Optional[int] = None, cap_is_soft: bool = False,
-               most_samples: Optional[int] = None, sizes: Sequence[int] = (),
+               most_per_gpu: Optional[int] = None, is_soft: bool = False,
+               samples: Optional[counts] = None, sizes: Sequence[int] = (),
                powers_of_two: bool = False, aligned: bool = False, slots: Optional[int] = None,
                multiple_of: int = 1, meet: str = "microbatch", work: int = 0,
                largest_degree: int = 0, bytes_per_head: int = 0,
@@ -149,8 +153,9 @@ def plan_slots(lengths: Any, gpus: int, *, gpus_per_node: int = 8, cost: str = "
                whole_groups: bool = False) -> Slots:
     """Which groups of GPUs tile each slot, and which samples each splits over its GPUs.
 
-    most_per_gpu    tokens that a GPU holds in a slot; soft: a sample that no group can hold gets one
-    most_samples    of a group
+    most_per_gpu    tokens that a GPU holds in a slot; is_soft: a sample that no group can hold gets
+                    one
+    samples         how many a group packs: counts.at_most(3)
     sizes           that groups may have; none: any; powers_of_two: of these only 1, 2, 4, ...
     aligned         a group's first GPU is a multiple of its size
     slots           None: the number with the shortest plan found, a multiple of multiple_of
@@ -171,8 +176,9 @@ def plan_slots(lengths: Any, gpus: int, *, gpus_per_node: int = 8, cost: str = "
     step = _library.struct(
         "ballast_slots_step", samples=len(read), lengths=place(read),
         most_per_gpu=_at_most(most_per_gpu, "most_per_gpu"),
-        cap_is_soft=flag(cap_is_soft, "cap_is_soft"),
-        most_samples=_at_most(most_samples, "most_samples"), sizes=len(allowed),
+        is_soft=flag(is_soft, "is_soft"),
+        counts=_library.struct("ballast_counts", **(samples.members() if samples else {})),
+        sizes=len(allowed),
         size=place(allowed), powers_of_two=flag(powers_of_two, "powers_of_two"),
         aligned=flag(aligned, "aligned"), slots=_at_most(slots, "slots"),
         multiple_of=whole(multiple_of, "multiple_of", 1), meets_step=meet == "step",
@@ -241,16 +247,20 @@ class Cut(_Made, _Certified):
     stages: list[range]
     loads: Array = _shown("q")  # [ranks]
 
+    def _of(self) -> str:
+        return (f"{_number(self.stages[-1].stop, 'layer')} in {_number(len(self.stages), 'stage')} "
+                f"on {_number(len(self.loads), 'rank')}")
+
 
 @in_a_sentence
 def cut_chain(costs: Any, ranks: int, *, chunks: int = 1, state_bytes: Any = None,
-              activation_bytes: Any = None, capacities: Any = None, held: Any = None) -> Cut:
+              activation_bytes: Any = None, most: Any = None, held: Any = None) -> Cut:
     """Which layers of a model each stage of a pipeline has.
 
     costs             [layers] in any unit, with the embedding, the head and the loss
     chunks            stages of each rank
     state_bytes, activation_bytes  [layers] activations of one microbatch
-    capacities        [ranks] bytes of each
+    most              [ranks] bytes of each
     held              [ranks x chunks] microbatches that a stage keeps; None: one each
     """
     read = lengths_of(costs, "costs")
@@ -258,7 +268,7 @@ def cut_chain(costs: Any, ranks: int, *, chunks: int = 1, state_bytes: Any = Non
     parts = whole(chunks, "chunks", 1, 2**16)
     arrays = {"state_bytes": each_of(state_bytes, "state_bytes", count, "layers"),
               "activation_bytes": each_of(activation_bytes, "activation_bytes", count, "layers"),
-              "capacities": each_of(capacities, "capacities", own, "ranks"),
+              "most": each_of(most, "most", own, "ranks"),
               "held": None}
     if held is not None:
         arrays["held"], shape = _arrays.table(held, "held")
@@ -285,6 +295,9 @@ class Experts(_Made, _Certified):
     parts: Optional[list[list[float]]]  # as gpus, what of its load each takes; None: equal ones
     kept: int  # replicas that were on their GPU before
     most_kept: int  # no placement as short keeps more
+
+    def _of(self) -> str:
+        return f"{_number(len(self.gpus), 'expert')} on {_number(len(self.experts), 'GPU')}"
 
 
 def _experts(loads: Any, count: int, now: Any, **members: Any) -> Experts:
@@ -370,30 +383,32 @@ def _polynomial(given: Any, name: str) -> Any:
                            **{key: whole(value, f"{name}[{key!r}]") for key, value in given.items()})
 
 
-def _pad_step(source: Any, target: Any, work: int, most_weight: Optional[int],
-              **members: Any) -> tuple[Any, Any]:
+def _pad_step(source: Any, target: Any, work: int, of: Mapping[str, int],
+              most_per_gpu: Optional[int], **members: Any) -> tuple[Any, Any]:
     read = lengths_of(source, "source")
     other = each_of(target, "target", len(read))
     return _library.struct("ballast_pad_step", samples=len(read), source=place(read),
                            target=place(other), work=whole(work, "work"),
-                           most_weight=_at_most(most_weight, "most_weight"), **members), (read, other)
+                           of=_polynomial(of, "of"),
+                           most_per_gpu=_at_most(most_per_gpu, "most_per_gpu"),
+                           **members), (read, other)
 
 
 @in_a_sentence
-def pad_grid(source: Any, target: Any = None, *, cost: Mapping[str, int], ranks: int,
-             microbatches: int = 1, weight: Optional[Mapping[str, int]] = None,
-             most_weight: Optional[int] = None, work: int = 0) -> Grid:
+def pad_grid(source: Any, target: Any = None, *, ranks: int, microbatches: int = 1,
+             cost: Mapping[str, int], of: Optional[Mapping[str, int]] = None,
+             most_per_gpu: Optional[int] = None, work: int = 0) -> Grid:
     """One batch for each rank and microbatch, padded to its longest source and its longest target, so
     that the busiest rank has least.
 
     source, target  [n] lengths of each sample; target None: 0
-    cost, weight    of a padded sample: {"source": 1, "target": 1, "source_squared": 0, "product": 0,
-                    "target_squared": 0}, and a batch's is its samples times that; weight: the cost
-    most_weight     of a batch
+    cost, of        of a padded sample: {"source": 1, "target": 1, "source_squared": 0, "product": 0,
+                    "target_squared": 0}, and a batch's is its samples times that; `of` is what
+                    most_per_gpu counts: the cost where it is left out
+    most_per_gpu    of a batch
     """
-    step, kept = _pad_step(source, target, work, most_weight, cost=_polynomial(cost, "cost"),
-                           weight=_polynomial({} if weight is None else weight, "weight"),
-                           ranks=whole(ranks, "ranks", 1, 2**24),
+    step, kept = _pad_step(source, target, work, {} if of is None else of, most_per_gpu,
+                           cost=_polynomial(cost, "cost"), ranks=whole(ranks, "ranks", 1, 2**24),
                            microbatches=whole(microbatches, "microbatches", 1, 2**31))
     result: Grid = _called("ballast_pad_grid", step, "ballast_grid", lambda found, seconds:
                            _read_grid(found, seconds, "the number was given"))
@@ -402,10 +417,10 @@ def pad_grid(source: Any, target: Any = None, *, cost: Mapping[str, int], ranks:
 
 
 @in_a_sentence
-def pad_to_cap(source: Any, target: Any = None, *, weight: Mapping[str, int], most_weight: int,
+def pad_to_cap(source: Any, target: Any = None, *, of: Mapping[str, int], most_per_gpu: int,
                work: int = 0) -> Packing:
-    """As few padded batches as are found, none above most_weight: see pad_grid."""
-    step, kept = _pad_step(source, target, work, most_weight, weight=_polynomial(weight, "weight"))
+    """As few padded batches as are found, none above most_per_gpu: see pad_grid."""
+    step, kept = _pad_step(source, target, work, of, most_per_gpu)
     result: Packing = _called("ballast_pad_to_cap", step, "ballast_packing", _read_packing)
     del kept
     return result

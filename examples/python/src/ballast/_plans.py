@@ -71,6 +71,48 @@ class Cost:
         return "Cost({}, {}, {})".format(*self._numbers)
 
 
+class counts:
+    """How many samples each bag, microbatch or bin gets: counts.at_most(3), counts.filled(), ..."""
+
+    __slots__ = ("kind", "number")
+    _kinds = ("any", "at_most", "equal", "multiple_of", "filled")
+
+    def __init__(self, kind: str, number: int) -> None:
+        self.kind, self.number = kind, _arrays.whole(number, f"counts.{kind}", 0)
+
+    @staticmethod
+    def at_most(samples: int) -> counts:
+        return counts("at_most", samples)
+
+    @staticmethod
+    def equal(multiple: int = 1) -> counts:
+        """Counts differ by at most `multiple`, and all but one are multiples of it."""
+        return counts("equal", multiple)
+
+    @staticmethod
+    def multiple_of(samples: int) -> counts:
+        """0 is one."""
+        return counts("multiple_of", samples)
+
+    @staticmethod
+    def filled() -> counts:
+        """At least one."""
+        return counts("filled", 1)
+
+    def members(self) -> dict[str, int]:
+        return {"kind": self._kinds.index(self.kind), "number": self.number}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, counts) and self.members() == other.members()
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.number))
+
+    def __repr__(self) -> str:
+        number = self.number if self.kind != "filled" else ""
+        return f"ballast.counts.{self.kind}({number})"
+
+
 class _Shown:
     """An array of a plan, made of its bytes when it is first asked for."""
 
@@ -136,8 +178,16 @@ class _Rows(_Made):
 class _Certified:
     makespan: float
     lower_bound: float  # no plan has less
-    gap: float  # at most so far above the best plan: 0.01 is 1 %
+    gap: float  # makespan over lower_bound, less 1: at most so far above the best plan
     proven_optimal: bool
+
+    def _of(self) -> str:
+        """What it is a plan of, in a few words."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return (f"<ballast.{type(self).__name__} of {self._of()}: makespan {self.makespan:.12g}, "
+                f"{100 * self.gap:.1f} % above the bound>")
 
 
 class Plan(_Rows, _Certified):
@@ -156,6 +206,11 @@ class Plan(_Rows, _Certified):
         counts = _labels(self, loss_tokens)
         return [weight for weight, in loss_weights([[count] for count in counts])]
 
+    def _of(self) -> str:
+        gpus = sum(self.gpus.tolist())
+        bags = "" if len(self) == gpus else f"{_number(len(self), 'bag')} of "
+        return f"{_number(len(self.owner), 'sample')} on {bags}{_number(gpus, 'GPU')}"
+
     def _repr_html_(self) -> str:
         per_gpu = [load / gpus for load, gpus in zip(self.loads.tolist(), self.gpus.tolist())]
         mean = max(1e-9, sum(self.loads.tolist()) / max(1, sum(self.gpus.tolist())))
@@ -169,7 +224,7 @@ class Grid(_Rows, _Certified):
 
     costs: Array = _shown("q")  # [n]
     loads: Array = _shown("q", "ranks")  # [microbatches x ranks] costs
-    weights: Array = _shown("q", "ranks")  # [microbatches x ranks] what the cap counts
+    filled: Array = _shown("q", "ranks")  # [microbatches x ranks] of the first cap, or tokens
     longest: Array = _shown("q", "_two")  # [cells x 2] source and target, of pad_grid
     kinds: Array = _shown("q")  # [microbatches]
     above_cap: Array = _shown("I")  # cells that hold more than a soft cap
@@ -196,6 +251,10 @@ class Grid(_Rows, _Certified):
         of_ranks = loss_weights([counts[rank::self.ranks] for rank in range(self.ranks)])
         return [list(slot) for slot in zip(*of_ranks)]
 
+    def _of(self) -> str:
+        return (f"{_number(len(self.owner), 'sample')} in {_number(self.microbatches, 'microbatch')} "
+                f"of {_number(self.ranks, 'rank')}")
+
     def _repr_html_(self) -> str:
         sums = [sum(column) for column in zip(*self.loads.tolist())]
         return _page(f"{len(self.owner)} samples on {self.ranks} ranks: work per rank",
@@ -212,8 +271,13 @@ class Packing(_Rows):
     fewest_bins: int  # no packing has fewer
     largest: int
     largest_bound: int  # no packing into as many bins has a smaller largest one
-    capacity: int
+    most_per_gpu: int  # the first cap
     proven_optimal: bool  # no packing has fewer bins
+
+    def __repr__(self) -> str:
+        than = "" if self.proven_optimal else f" than {self.fewest_bins}"
+        return (f"<ballast.Packing of {_number(len(self.owner), 'sample')} in "
+                f"{_number(len(self), 'bin')}: no packing has fewer{than}>")
 
     def _repr_html_(self) -> str:
         return _page(f"{len(self.owner)} samples in {len(self)} bins: tokens",
@@ -237,6 +301,9 @@ class Order(_Made, _Certified):
         every = [(stage, "FBW"[passes], order[position]) for position, stage, passes in
                  zip(numbers[::3], numbers[1::3], numbers[2::3])]
         return [every[begin:end] for begin, end in zip(first, first[1:])]
+
+    def _of(self) -> str:
+        return _number(len(self.order), "microbatch")
 
     def _repr_html_(self) -> str:
         return _page(f"{len(self.order)} microbatches: before and after",
@@ -279,4 +346,9 @@ def _page(title: str, facts: Mapping[str, object], bars: Iterable[float]) -> str
 
 
 def _gap(plan: _Certified) -> str:
-    return f"{100 * plan.gap:.3g} % above the best there is, at most"
+    return f"at most {100 * plan.gap:.1f} % above the best"
+
+
+def _number(count: int, what: str) -> str:
+    plural = "" if count == 1 else "es" if what.endswith("h") else "s"
+    return f"{count} {what}{plural}"

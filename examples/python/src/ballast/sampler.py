@@ -15,6 +15,7 @@ from typing import Any, Iterable, Iterator, Mapping, Optional, TypeVar
 import ballast
 
 from . import _arrays, _library
+from ._plans import counts
 
 _Batch = TypeVar("_Batch")
 
@@ -55,7 +56,7 @@ def _digest(content: bytes) -> str:
 class BalancedBatchSampler:
     """Says which samples are each microbatch of this rank, for DataLoader(batch_sampler=...).
 
-        sampler = BalancedBatchSampler(lengths, 256, most_tokens=16384)
+        sampler = BalancedBatchSampler(lengths, 256, most_per_gpu=16384)
         loader = DataLoader(data, batch_sampler=sampler, num_workers=2, collate_fn=...)
         for epoch in range(sampler.epoch, epochs):
             sampler.set_epoch(epoch)
@@ -69,9 +70,10 @@ class BalancedBatchSampler:
     loss_tokens   [n] what the weights count: tokens that have a loss. None: lengths; ones: samples
     seed          of the order of samples. It alone decides: no global seed of any library is read
     drop_last     whether to leave out the samples of an epoch that do not fill a step
-    options       those of ballast.grid: cost, most_tokens, microbatches, meet, ... What has one value
-                  for each sample (together, apart, kinds, weights, home, fits, cost, also's "of")
-                  has it for each of the data set, and binds those that are drawn for one step
+    options       those of ballast.grid: cost, most_per_gpu, microbatches, meet, ... What has one
+                  value for each sample (together, apart, kinds, home, fits, cost, also's "of") has it
+                  for each of the data set, and binds those that are drawn for one step. samples is
+                  counts.filled() where there is such a plan, unless it is given
 
     Every rank has as many microbatches. Where a step, as the last of an epoch, has too few samples,
     some get a dummy: the shortest sample that has a loss, of the slot's kind, with a weight of 0.
@@ -91,10 +93,10 @@ class BalancedBatchSampler:
         self._count = len(self._lengths)
         self._loss_tokens = (self._lengths if loss_tokens is None else
                              _arrays.each_of(loss_tokens, "loss_tokens", self._count))
-        for name, counts in (("lengths", self._lengths), ("loss_tokens", self._loss_tokens)):
-            at = _arrays.first_below(counts, 0)
+        for name, numbers in (("lengths", self._lengths), ("loss_tokens", self._loss_tokens)):
+            at = _arrays.first_below(numbers, 0)
             if at is not None:
-                raise ValueError(f"sample {at} has {counts[at]} in {name}; give a number from 0 on")
+                raise ValueError(f"sample {at} has {numbers[at]} in {name}; give a number from 0 on")
         self._step_samples = _arrays.whole(step_samples, "step_samples", 1)
         self._shuffle = _arrays.flag(shuffle, "shuffle")
         self._drop_last = _arrays.flag(drop_last, "drop_last")
@@ -102,9 +104,7 @@ class BalancedBatchSampler:
         if not self.steps:
             raise ValueError(f"{self._count} samples fill no step of {self._step_samples}; "
                              "give more samples, a smaller step_samples, or drop_last=False")
-        counted = ("equal_counts", "most_samples", "samples_multiple_of")
-        is_counted = any(options.get(name) for name in counted)
-        self._options: dict[str, Any] = {"fill": not is_counted, **options}
+        self._options: dict[str, Any] = {"samples": counts.filled(), **options}
         self._read_samples()
         self._check_counts()
         self._dummies = self._find_dummies()
@@ -130,7 +130,7 @@ class BalancedBatchSampler:
     def _read_samples(self) -> None:
         """The options that have one value for each sample of the data set."""
         self._of_samples: dict[str, Any] = {}
-        for name in ("together", "apart", "home", "kinds", "weights"):
+        for name in ("together", "apart", "home", "kinds"):
             if self._options.get(name) is not None:
                 self._of_samples[name] = _arrays.each_of(self._options[name], name, self._count)
         fits = self._options.get("fits")
@@ -167,18 +167,18 @@ class BalancedBatchSampler:
 
     def _check_counts(self) -> None:
         """Refuses wrong numbers, and a multiple that a step, maybe the last, does not have."""
-        given = {name: _arrays.whole(self._options[name], name, 1)
-                 for name in ("microbatches", "samples_multiple_of")
-                 if self._options.get(name) is not None}
-        number = given.get("samples_multiple_of", 1)
+        if self._options.get("microbatches") is not None:
+            _arrays.whole(self._options["microbatches"], "microbatches", 1)
+        rule = self._options["samples"]
+        is_multiple = isinstance(rule, counts) and rule.kind == "multiple_of"
+        number = max(rule.number, 1) if is_multiple else 1
         whole, more = divmod(self._count, self._step_samples)
         if whole and self._step_samples % number:
-            raise ValueError(f"step_samples is {self._step_samples}, and samples_multiple_of needs "
-                             f"a multiple of {number}; give one")
+            raise ValueError(f"step_samples is {self._step_samples}, and samples needs a multiple of "
+                             f"{number}; give one")
         if more % number and not self._drop_last:
-            raise ValueError(f"the last step of an epoch has {more} samples, and "
-                             f"samples_multiple_of needs a multiple of {number}; give "
-                             "drop_last=True")
+            raise ValueError(f"the last step of an epoch has {more} samples, and samples needs a "
+                             f"multiple of {number}; give drop_last=True")
 
     def _cost_word(self) -> str:
         """What samples cost, as a state says it."""
@@ -198,7 +198,9 @@ class BalancedBatchSampler:
         options = self._options_of(rows)
         with suppress(ValueError):
             return ballast.grid(lengths, self.ranks, **options)
-        looser: dict[str, Any] = {**options, "fill": False}
+        looser: dict[str, Any] = {**options}
+        if options["samples"] == counts.filled():
+            looser["samples"] = None
         try:
             return ballast.grid(lengths, self.ranks, **looser)
         except ValueError as why:  # of a sample it says the place in the step

@@ -95,14 +95,15 @@ struct bags_needed {
 }
 
 /// The error for a step of which a policy that pads found no plan within its cap.
-[[nodiscard, gnu::cold]] inline tl::unexpected<error> out_of_capacity(
-    partition_problem const& problem, planned_items const& items, std::size_t item)
+[[nodiscard, gnu::cold]] inline tl::unexpected<error> no_room_for(partition_problem const& problem,
+                                                                  planned_items const& items,
+                                                                  std::size_t item)
 {
-  if (auto fits = check_each_fits(problem, items, problem.weights, problem.capacities); !fits) {
+  if (auto fits = check_each_fits(problem, items, problem.weights, problem.most); !fits) {
     return tl::unexpected(std::move(fits).error());
   }
   return fail(
-      error_code::infeasible, items.sample_of(item), tell_room(problem.weights, problem.capacities),
+      error_code::infeasible, items.sample_of(item), tell_room(problem.weights, problem.most),
       "; sample ", items.sample_of(item), " weighs ", problem.weights[item],
       " and found no bag with room; add bags, raise the limit, plan fewer samples at once, or "
       "use a policy that packs, as refine{}");
@@ -212,7 +213,7 @@ struct bags_needed {
     std::span<std::uint32_t const> item_of, std::size_t samples, std::size_t bags,
     workspace::frame& scratch)
 {
-  partition_problem::placement_rules rules{most};
+  partition_problem::placement_rules rules;
   auto const all = static_cast<std::int64_t>(samples);
   if (all / most + (all % most != 0 ? 1 : 0) > static_cast<std::int64_t>(bags)) {
     return fail(error_code::infeasible, 0, counted(samples, "sample"), " in ", counted(bags, "bag"),
@@ -242,17 +243,17 @@ struct bags_needed {
 /// What the planners of a step read besides costs.
 struct step_samples {
   sample_lengths const& lengths;
-  std::span<std::int64_t const> weights;          ///< empty where nothing limits the bags
-  std::span<bag_id const> home;                   ///< or empty
-  std::span<std::int64_t const> capacities = {};  ///< of bags, where there are weights
+  std::span<std::int64_t const> weights;    ///< empty where nothing limits the bags
+  std::span<bag_id const> home;             ///< or empty
+  std::span<std::int64_t const> most = {};  ///< of bags, where there are weights
 };
 
 /// Checks what a policy did. A policy that is wrong ends the program here, since its plan would be
-/// taken for a certified one. Where there are capacities, a policy may have found no room. Samples
+/// taken for a certified one. Where there are weights, a policy may have found no room. Samples
 /// that are padded weigh as much as the heaviest of their bag.
 ///
 /// Shapes      costs[n]; starts[m], or empty.
-/// Errors      infeasible: a sample has no bag, or a bag is above its capacity.
+/// Errors      infeasible: a sample has no bag, or a bag holds more than its most.
 template <class Cost>
 [[nodiscard]] result<void> check_policy(partition_problem const& problem,
                                         std::span<Cost const> costs, planned_items const& items,
@@ -266,12 +267,12 @@ template <class Cost>
   std::fill(recomputed.begin(), recomputed.end(), Cost{});
   std::copy(starts.begin(), starts.end(), recomputed.begin());
   std::span<padded_sum> const batch = scratch.take<padded_sum>(bags);
-  std::span<padded_sum> const held = scratch.take<padded_sum>(problem.capacities.size());
+  std::span<padded_sum> const held = scratch.take<padded_sum>(problem.most.size());
   std::fill(batch.begin(), batch.end(), padded_sum{});
   std::fill(held.begin(), held.end(), padded_sum{});
   for (std::size_t sample = 0; sample < owner.size(); ++sample) {
     std::size_t const bag = to_index(owner[sample]);
-    if (!held.empty() && bag == bags) { return out_of_capacity(problem, items, sample); }
+    if (!held.empty() && bag == bags) { return no_room_for(problem, items, sample); }
     BALLAST_EXPECTS(bag != bags, "the policy left sample ", items.sample_of(sample),
                     " without a bag");
     BALLAST_EXPECTS(bag < bags, "the policy put sample ", items.sample_of(sample), " in bag ", bag,
@@ -291,12 +292,12 @@ template <class Cost>
     if (held.empty()) { continue; }
     bool const pads = batches == batching::padded;
     held[bag].add(pads ? 0 : problem.weights[sample], pads ? problem.weights[sample] : 0);
-    if (!held[bag].exceeds(problem.capacities[bag])) { continue; }
-    if (!pads) { return out_of_capacity(problem, items, sample); }
+    if (!held[bag].exceeds(problem.most[bag])) { continue; }
+    if (!pads) { return no_room_for(problem, items, sample); }
     return fail(error_code::infeasible, items.sample_of(sample), "sample ", items.sample_of(sample),
                 " brings bag ", bag, " to ", counted(held[bag].count, "sample"),
                 " padded to the heaviest, of ", held[bag].largest, ", and it holds ",
-                problem.capacities[bag],
+                problem.most[bag],
                 "; policies that pad keep limits only where what weighs more costs more, so plan "
                 "fewer samples, raise the limit, or use a policy that packs, as refine{}");
   }
@@ -365,7 +366,7 @@ template <class Cost>
 /// Errors      infeasible: sample `position`, of a joined item the first, found no bag with room;
 ///             out_of_range: the load of a bag with what it had before could overflow.
 [[nodiscard]] inline result<ratio> plan_items(
-    planned_items const& items, std::span<std::int64_t const> capacities, bag_layout const& bags,
+    planned_items const& items, std::span<std::int64_t const> most, bag_layout const& bags,
     policy_ref<cost_units> const& policy, placement_limits const& limits,
     std::span<cost_units> loads, std::span<bag_id> owner, workspace& memory)
 {
@@ -389,7 +390,7 @@ template <class Cost>
   descending_order_into(heaviest_first, costs, memory);
   partition_problem problem{
       costs,      items.lengths, heaviest_first, bags.sizes(),        bags.speeds(),
-      items.home, items.weights, capacities,     items.joint_lengths, items.first_part,
+      items.home, items.weights, most,           items.joint_lengths, items.first_part,
       items.parts};
   problem.attention = divided(items.attention, unit, scratch);
   std::fill(loads.begin(), loads.end(), 0);
@@ -492,7 +493,7 @@ template <class Cost>
   auto const loads = mutable_span_of(plan.loads);
   auto const bound = [&] {
     if constexpr (is_one) {
-      return plan_items(items, step.capacities, bags, policy, limits, loads, owner, memory);
+      return plan_items(items, step.most, bags, policy, limits, loads, owner, memory);
     } else {
       return plan_items<std::tuple_size_v<Cost>>(items, costs, bags, policy, limits, loads, owner,
                                                  memory);
@@ -544,7 +545,7 @@ template <class Cost>
   if (all_caps const caps(limits); caps.size() > 0) {
     step.weights = lengths.own;
     if (!caps[0].of.empty()) { step.weights = caps[0].of; }
-    step.capacities = rooms_of_bags(bags, caps[0], scratch);
+    step.most = rooms_of_bags(bags, caps[0], scratch);
   }
   auto const bound = plan_step(plan, step, bags, policy, limits, memory);
   if (!bound) { return tl::unexpected(bound.error()); }

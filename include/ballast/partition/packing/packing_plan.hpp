@@ -36,7 +36,7 @@ struct packing_plan {
   jagged<bag_id, sample_id> samples;
   std::vector<bag_id> empty;      ///< bins without a sample, where so many were asked for
   std::vector<bag_id> above_cap;  ///< bins of one sample that takes more than a soft cap
-  std::int64_t capacity = 0;      ///< the first cap; no_limit where there is none
+  std::int64_t most_per_gpu = 0;  ///< the first cap, of a bin; no_limit where there is none
   std::size_t lower_bound = 0;
   std::int64_t largest_bound = 0;
 
@@ -49,12 +49,12 @@ struct packing_plan {
   /// Whether no packing has fewer bins.
   [[nodiscard]] bool proven_optimal() const noexcept { return bins() == lower_bound; }
 
-  /// One word that differs where the capacity, any owner, weight or load does: ranks compare it
+  /// One word that differs where the cap, any owner, weight or load does: ranks compare it
   /// before they send.
   [[nodiscard]] std::uint64_t digest() const noexcept
   {
     return ballast::digest{}
-        .add(static_cast<std::uint64_t>(capacity))
+        .add(static_cast<std::uint64_t>(most_per_gpu))
         .add(detail::span_of(owner))
         .add(detail::span_of(weights))
         .add(detail::span_of(loads))

@@ -166,7 +166,7 @@ template <padded_cost WeightOf>
     return tl::unexpected(checked.error());
   }
   packing_plan plan;
-  plan.capacity = cap;
+  plan.most_per_gpu = cap;
   for (std::size_t sample = 0; sample < count; ++sample) {
     plan.weights.push_back(each_alone.alone(sample));
     plan.owner.push_back(to_id<bag_id>(sample));

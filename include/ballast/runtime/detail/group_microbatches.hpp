@@ -19,7 +19,7 @@ namespace ballast::inline v0::detail {
 /// its group computes which sample.
 ///
 /// Expects     setup.groups(D) == groups.
-/// Ensures     no replica of the last module holds more than most_per_microbatch
+/// Ensures     no replica of the last module holds more than most_per_gpu
 /// Errors      those of partition, positions of the global batch.
 template <std::size_t D, class Split>
 class group_microbatches {
@@ -28,7 +28,7 @@ class group_microbatches {
 
   group_microbatches(scheduler_setup const& setup, std::uint32_t groups, Split split)
       : modules_(setup.modules),
-        most_per_microbatch_(setup.most_per_microbatch),
+        most_per_gpu_(setup.most_per_gpu),
         groups_(groups),
         split_(std::move(split)),
         ones_(groups * setup.schedule.microbatches(), 1),
@@ -71,14 +71,14 @@ class group_microbatches {
     placement_limits limits;
     auto const sharing = static_cast<std::int64_t>(replicas(D - 1));
     auto const hold = [&](std::span<sample_id const> together) { return replicas_hold(together); };
-    if (most_per_microbatch_ != no_limit) {
+    if (most_per_gpu_ != no_limit) {
       weights_.resize(times.size());
       for (std::size_t sample = 0; sample < times.size(); ++sample) {
         weights_[sample] = sizes[sample * D + D - 1];
       }
-      bool const endless = most_per_microbatch_ > no_limit / sharing;
-      limits = within({.of = span_of(weights_),
-                       .most_per_gpu = endless ? no_limit : most_per_microbatch_ * sharing});
+      bool const endless = most_per_gpu_ > no_limit / sharing;
+      limits = within(
+          {.of = span_of(weights_), .most_per_gpu = endless ? no_limit : most_per_gpu_ * sharing});
       if (sharing > 1 && !endless) { limits.mixes = hold; }
     }
     auto done = partition_into(parts_, memory, times, microbatches_, stage_costs, no_length{},
@@ -131,7 +131,7 @@ class group_microbatches {
     list_weights(samples);
     auto const all = std::accumulate(own_weights_.begin(), own_weights_.end(), std::int64_t{0});
     held_.assign(replicas(D - 1), 0);
-    std::int64_t const spare = static_cast<std::int64_t>(held_.size()) * most_per_microbatch_ - all;
+    std::int64_t const spare = static_cast<std::int64_t>(held_.size()) * most_per_gpu_ - all;
     auto const heaviest = std::max_element(own_weights_.begin(), own_weights_.end());
     if (heaviest == own_weights_.end() || is_enough(spare, *heaviest)) { return true; }
     std::sort(own_weights_.begin(), own_weights_.end(), std::greater<>());
@@ -156,7 +156,7 @@ class group_microbatches {
     for (std::size_t replica = 0; replica < held_.size(); ++replica) {
       std::int64_t const before = held_[replica];
       auto const same = held_.begin() + static_cast<std::ptrdiff_t>(replica);
-      if (before > most_per_microbatch_ - own_weights_[at] ||
+      if (before > most_per_gpu_ - own_weights_[at] ||
           std::find(held_.begin(), same, before) != same) {
         continue;
       }
@@ -176,10 +176,10 @@ class group_microbatches {
       return cost_vector<1>{forward + backward};
     };
     cap limit;
-    if (module + 1 == D && most_per_microbatch_ != no_limit) {
+    if (module + 1 == D && most_per_gpu_ != no_limit) {
       list_weights(samples);
       limit.of = span_of(own_weights_);
-      limit.most_per_gpu = most_per_microbatch_;
+      limit.most_per_gpu = most_per_gpu_;
     }
     auto done = partition_into(of_replicas_, memory, samples, all_replicas_[module], cost,
                                no_length{}, within(limit));
@@ -190,7 +190,7 @@ class group_microbatches {
   }
 
   std::vector<scheduler_setup::module_spread> modules_;  // of one group
-  std::int64_t most_per_microbatch_;
+  std::int64_t most_per_gpu_;
   std::uint32_t groups_;
   Split split_;
   std::vector<std::int64_t> ones_;  // one for each microbatch of all groups

@@ -51,10 +51,10 @@ class shard_changes {
       } else {
         there = state.peak_outside(problem_, group, home);
         load += comes;
-        if (state.peak[home].held - share_leaves + share_comes > problem_.most_tokens) { return; }
+        if (state.peak[home].held - share_leaves + share_comes > problem_.most_per_gpu) { return; }
       }
     }
-    if (there.held + share_comes > problem_.most_tokens) { return; }
+    if (there.held + share_comes > problem_.most_per_gpu) { return; }
     load = std::max(load, there.load + comes);
     if (load < best.load) { best = {load, sample, group, no_shard_group}; }
   }
@@ -118,8 +118,8 @@ class shard_changes {
     std::uint32_t const other = state.owner[partner];
     tokens const came = problem_.share_in(partner, home) - problem_.share_in(sample, home);
     tokens const moved = problem_.share_in(sample, other) - problem_.share_in(partner, other);
-    return held_at_home + came <= problem_.most_tokens &&
-           held_at_other + moved <= problem_.most_tokens;
+    return held_at_home + came <= problem_.most_per_gpu &&
+           held_at_other + moved <= problem_.most_per_gpu;
   }
 
   shard_problem const& problem_;
@@ -364,7 +364,7 @@ inline void throw_some(shard_problem const& problem, shard_state& state, random_
     auto const [first, gpus] = problem.groups[group];
     auto const uses = state.of_gpu.subspan(to_index(first), gpus);
     return std::any_of(uses.begin(), uses.end(),
-                       [&](shard_use use) { return use.held > problem.most_tokens; });
+                       [&](shard_use use) { return use.held > problem.most_per_gpu; });
   };
   std::uint32_t const sample = draw_shard(problem, state, random);
   std::uint32_t const home = state.owner[sample];
@@ -568,7 +568,7 @@ class shard_greedy {
       if (time == no_cost) { continue; }
       shard_use const after{state.peak[group].load + time,
                             state.peak[group].held + problem_.share_in(sample, group)};
-      if (after.held > problem_.most_tokens || fullness_(after) >= least) { continue; }
+      if (after.held > problem_.most_per_gpu || fullness_(after) >= least) { continue; }
       least = fullness_(after);
       best = static_cast<std::uint32_t>(group);
     }

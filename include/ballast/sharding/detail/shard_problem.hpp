@@ -35,7 +35,7 @@ struct shard_class {
 ///             (4) by_length has the sequences from the longest to the shortest, ties by index
 struct shard_problem {
   std::span<tokens const> lengths;
-  tokens most_tokens = 0;  ///< of a GPU
+  tokens most_per_gpu = 0;
   std::size_t gpus = 0;
   std::span<device_group> groups;
   std::span<std::uint32_t> parent;
@@ -146,7 +146,7 @@ inline void find_shard_times(shard_problem& problem, sharding_cost const& cost,
     tokens const k = problem.classes[at].shape.gpus;
     // Compared without k x limit, which may not fit.
     tokens const longest =
-        problem.most_tokens > longest_sample / k ? longest_sample : problem.most_tokens * k;
+        problem.most_per_gpu > longest_sample / k ? longest_sample : problem.most_per_gpu * k;
     std::span<cost_units> const times = problem.times.subspan(at * count, count);
     for (std::size_t sample = 0; sample < count; ++sample) {
       tokens const length = problem.lengths[sample];
@@ -171,16 +171,17 @@ inline void sort_by_length(shard_problem& problem, workspace::frame& scratch)
                  [](std::uint64_t word) { return static_cast<std::uint32_t>(word); });
 }
 
-/// Expects     lengths from 0 to longest_sample; groups with at least one GPU; most_tokens >= 0.
+/// Expects     lengths from 0 to longest_sample; groups with at least one GPU; most_per_gpu >= 0.
 /// Complexity  O(n classes + groups + n log n).
 [[nodiscard]] inline shard_problem make_shard_problem(std::span<tokens const> lengths,
                                                       device_groups const& groups,
-                                                      sharding_cost const& cost, tokens most_tokens,
+                                                      sharding_cost const& cost,
+                                                      tokens most_per_gpu,
                                                       workspace::frame& scratch)
 {
   shard_problem problem;
   problem.lengths = lengths;
-  problem.most_tokens = most_tokens;
+  problem.most_per_gpu = most_per_gpu;
   problem.gpus = groups.gpus();
   problem.groups = scratch.take<device_group>(groups.size());
   problem.parent = scratch.take<std::uint32_t>(groups.size());
@@ -251,7 +252,7 @@ inline void sort_by_length(shard_problem& problem, workspace::frame& scratch)
       cost_units& sum = joined.times[cell];
       cost_units const time = each.time(sample, own);
       bool const fits =
-          sum != no_cost && time != no_cost && joined.shares[cell] <= each.most_tokens;
+          sum != no_cost && time != no_cost && joined.shares[cell] <= each.most_per_gpu;
       sum = fits ? sum + time : no_cost;
     }
   }
@@ -379,9 +380,9 @@ struct shard_fullness {
   static shard_fullness of_both(shard_problem const& problem, cost_units limit)
   {
     shard_fullness both;
-    if (problem.most_tokens > 0 && problem.most_tokens < longest_sample * tokens{1 << 20}) {
+    if (problem.most_per_gpu > 0 && problem.most_per_gpu < longest_sample * tokens{1 << 20}) {
       both.weight = (static_cast<uint128>(static_cast<std::uint64_t>(limit)) << 20) /
-                    static_cast<std::uint64_t>(problem.most_tokens);
+                    static_cast<std::uint64_t>(problem.most_per_gpu);
     }
     return both;
   }
@@ -498,7 +499,7 @@ class shard_queues {
   [[nodiscard]] bool fits(shard_state const& state, std::uint32_t sample, entry there) const
   {
     return use_of(state, there.group).held <=
-           problem_.most_tokens - problem_.share_in(sample, there.group);
+           problem_.most_per_gpu - problem_.share_in(sample, there.group);
   }
 
   /// Brings the least full group with room for the sequence to the front.

@@ -27,12 +27,16 @@ struct slot_problem {
   static constexpr std::size_t most_choices = 24;
 
   slot_problem(slot_groups const& given, node_sizes const& of)
-      : rules(given), nodes(of), ranks(of.gpus())
+      : rules(given),
+        nodes(of),
+        ranks(of.gpus()),
+        at_most(given.samples == counts{} ? no_limit : given.samples.number)
   {}
 
   slot_groups const& rules;
   node_sizes const& nodes;
   std::size_t ranks;
+  std::int64_t at_most;               ///< samples of a group
   std::span<tokens> lengths;          ///< longest first
   std::span<std::uint32_t> original;  ///< their positions in the caller's order
   std::span<slot_kind> kinds;
@@ -345,7 +349,7 @@ class slot_fill {
   {
     tiling.put(problem_, sample, tile, time);
     slot_tile const& of = tiling.all[tile];
-    if (of.samples >= problem_.rules.most_samples) { return; }
+    if (of.samples >= problem_.at_most) { return; }
     std::uint32_t const left = levels - 1 - level(of.kind, of.load, of.held);
     next_[tile] = std::exchange(head(of.kind, left), tile);
     filled_[of.kind] |= std::uint64_t{1} << left;
@@ -435,7 +439,7 @@ class slot_search {
     }
     for (std::uint32_t tile = 0; tile < now_.size; ++tile) {
       slot_tile const before = now_.all[tile];
-      if (before.samples >= problem_.rules.most_samples || !may_hold(sample, before.kind) ||
+      if (before.samples >= problem_.at_most || !may_hold(sample, before.kind) ||
           before.held > problem_.kinds[before.kind].cap - problem_.share(sample, before.kind)) {
         continue;
       }

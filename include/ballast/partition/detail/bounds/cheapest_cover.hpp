@@ -125,7 +125,7 @@ struct crowded_bags {
 
   crowded_bags(partition_problem const& problem, cheapest_cover const& cover,
                workspace::frame& scratch)
-      : order(scratch.take<std::uint32_t>(problem.capacities.size())),
+      : order(scratch.take<std::uint32_t>(problem.most.size())),
         work(scratch.take<cost_units>(order.size() + 1)),
         weight(scratch.take<std::int64_t>(order.size() + 1)),
         speed(scratch.take<std::int64_t>(order.size() + 1))
@@ -133,11 +133,11 @@ struct crowded_bags {
     uint128 elsewhere = 0;
     for (std::size_t bag = 0; bag < order.size(); ++bag) {
       order[bag] = static_cast<std::uint32_t>(bag);
-      elsewhere += static_cast<std::uint64_t>(problem.capacities[bag]);
+      elsewhere += static_cast<std::uint64_t>(problem.most[bag]);
     }
     std::sort(order.begin(), order.end(), [&problem](std::uint32_t a, std::uint32_t b) {
       auto const cross = [&problem](std::uint32_t x, std::uint32_t y) {
-        return uint128{static_cast<std::uint64_t>(problem.capacities[x])} * problem.speeds[y];
+        return uint128{static_cast<std::uint64_t>(problem.most[x])} * problem.speeds[y];
       };
       return precedes(cross(b, a), cross(a, b), a, b);
     });
@@ -146,7 +146,7 @@ struct crowded_bags {
     speed[0] = 0;
     auto const all = static_cast<std::uint64_t>(cover.all_weight());
     for (std::size_t taken = 0; taken < order.size(); ++taken) {
-      elsewhere -= static_cast<std::uint64_t>(problem.capacities[order[taken]]);
+      elsewhere -= static_cast<std::uint64_t>(problem.most[order[taken]]);
       weight[taken + 1] = elsewhere < all ? static_cast<std::int64_t>(all - elsewhere) : 0;
       work[taken + 1] = cover.work_of(weight[taken + 1]);
       speed[taken + 1] = speed[taken] + problem.speeds[order[taken]];
@@ -296,7 +296,7 @@ bool any_dual_feasible_sum(std::span<cost_units const> costs, cost_units room, u
                                           cheapest_cover const& cover, workspace& memory)
 {
   std::size_t const samples = problem.costs.size();
-  std::size_t const bags = problem.capacities.size();
+  std::size_t const bags = problem.most.size();
   BALLAST_EXPECTS(bags >= 1, "there are no capacities");
   BALLAST_EXPECTS(problem.weights.size() == samples, "there are weights of ",
                   counted(problem.weights.size(), "sample"), " for a problem of ", samples);
@@ -305,7 +305,7 @@ bool any_dual_feasible_sum(std::span<cost_units const> costs, cost_units room, u
 
   std::span<std::int64_t> const smallest_first = scratch.take<std::int64_t>(bags);
   std::span<std::uint32_t> const fastest_first = scratch.take<std::uint32_t>(bags);
-  std::copy(problem.capacities.begin(), problem.capacities.end(), smallest_first.begin());
+  std::copy(problem.most.begin(), problem.most.end(), smallest_first.begin());
   std::copy(problem.speeds.begin(), problem.speeds.end(), fastest_first.begin());
   std::sort(smallest_first.begin(), smallest_first.end());
   std::sort(fastest_first.begin(), fastest_first.end(), std::greater{});

@@ -180,7 +180,7 @@ struct padded_batch {
 /// It fills the bags with the most GPUs first, and of one size the fastest first. Each bag begins
 /// with the heaviest sample that waits and fits it, takes as many of those that follow as it has
 /// time for, and leaves the rest to the bags after it. A bag without time for one sample stays as
-/// it is. Told to keep capacities, each takes no more samples than it holds, padded to the weight
+/// it is. Told to keep to most, each takes no more samples than it holds, padded to the weight
 /// of the first; where some are then left at every time, outcome.next is the largest number.
 ///
 /// Expects     a valid partition_problem; n times the largest cost is below 2^63; a time to fill to
@@ -225,10 +225,10 @@ class padded_filling {
     }
   }
 
-  /// From now on bags keep to the capacities of a problem, which outlives this.
+  /// From now on bags keep to the most of a problem, which outlives this.
   ///
   /// Expects     weights do not increase along heaviest_first.
-  void keep_capacities(partition_problem const& problem) noexcept { limited_ = &problem; }
+  void keep_most(partition_problem const& problem) noexcept { limited_ = &problem; }
 
   /// The bags in the order in which they are filled, which may be changed where all_fit().
   [[nodiscard]] std::span<std::uint32_t> order() const noexcept { return bags_; }
@@ -290,8 +290,7 @@ class padded_filling {
   {
     if (limited_ == nullptr) { return waiting.size(); }
     std::int64_t const weight = limited_->weights[to_index(waiting.front().sample)];
-    return weight == 0 ? waiting.size()
-                       : static_cast<std::size_t>(limited_->capacities[bag] / weight);
+    return weight == 0 ? waiting.size() : static_cast<std::size_t>(limited_->most[bag] / weight);
   }
 
   [[nodiscard]] static bool heavier(priced_sample a, priced_sample b) noexcept

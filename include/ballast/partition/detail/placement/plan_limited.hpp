@@ -280,7 +280,7 @@ class limited_items {
       for (std::size_t at = 0; at < caps_.size(); ++at) {
         if (caps_[at].is_soft) { continue; }
         one.weights = rooms_[at].takes;
-        one.capacities = rooms_[at].room;
+        one.most = rooms_[at].room;
         of_one = std::max(of_one, capacity_bound(one, memory));
       }
       of_one.numerator *= unit;
@@ -337,7 +337,7 @@ class limited_items {
   std::span<std::uint32_t const> gpus_;
   std::span<std::uint32_t const> speeds_;
   std::span<std::uint32_t const> lane_of_;
-  partition_problem::placement_rules rules_{no_limit};
+  partition_problem::placement_rules rules_;
   partition_problem base_;
   count_limits counts_;
 };
@@ -354,7 +354,7 @@ class limited_items {
       scratch.take<placement_problem::limit>(problem.limits.size());
   std::copy(problem.limits.begin(), problem.limits.end(), kept.begin());
   partition_problem items = problem.items;
-  partition_problem::placement_rules rules{no_limit};
+  partition_problem::placement_rules rules;
   if (items.rules != nullptr) { rules = *items.rules; }
   items.rules = &rules;
   placement_problem tried{

@@ -518,7 +518,7 @@ inline result<void> pack_lengths(packing_plan& plan, workspace& memory,
     left -= length + rounding;
     plan.weights[sample] = taken_of(first, sample, lengths);
   }
-  plan.capacity = first.most_per_gpu;
+  plan.most_per_gpu = first.most_per_gpu;
   plan.owner.resize(count);
   plan.above_cap.clear();
   std::size_t bins = wanted.allowed(0);  // of no samples
