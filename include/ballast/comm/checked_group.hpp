@@ -4,6 +4,8 @@
 #include <ballast/comm/collective_check.hpp>
 #include <ballast/core.hpp>
 
+#include <memory>
+
 namespace ballast::inline v0 {
 
 /// A communicator whose ranks reach each other by messages between two of them: its collective

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <ballast/core.hpp>
-#include <ballast/core/detail/wait_clock.hpp>
 
 #include <compare>
+#include <mutex>  // also std::chrono::milliseconds: <chrono> has calendars, 0.4 s a file
 
 namespace ballast::inline v0 {
 

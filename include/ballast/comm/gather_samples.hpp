@@ -5,7 +5,6 @@
 #include <ballast/core.hpp>
 
 #include <bit>
-#include <ranges>
 
 namespace ballast::inline v0 {
 

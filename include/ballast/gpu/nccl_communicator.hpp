@@ -3,6 +3,7 @@
 
 #include <ballast/comm/collective_check.hpp>
 #include <ballast/core.hpp>
+#include <ballast/core/detail/wait_clock.hpp>
 #include <ballast/gpu/detail/nccl_queue.hpp>
 
 #include <cuda_runtime_api.h>  // cudaStream_t

@@ -3,6 +3,7 @@
 
 #include <ballast/comm/gather_samples.hpp>
 #include <ballast/core.hpp>
+#include <ballast/core/detail/wait_clock.hpp>
 #include <ballast/gpu/nccl_communicator.hpp>
 
 #include <cuda_runtime_api.h>  // cudaStream_t

@@ -3,6 +3,7 @@
 
 #include <ballast/comm/communicator.hpp>
 #include <ballast/core.hpp>
+#include <ballast/core/detail/wait_clock.hpp>
 #include <ballast/gpu/device_memory.hpp>
 
 #include <cuda_runtime_api.h>  // cudaStream_t, cudaStreamQuery

@@ -4,6 +4,7 @@
 #include <ballast/comm/checked_group.hpp>
 #include <ballast/comm/communicator.hpp>
 #include <ballast/core.hpp>
+#include <ballast/core/detail/wait_clock.hpp>
 
 #include <signal.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -14,6 +15,7 @@
 
 #include <charconv>
 #include <csignal>
+#include <memory>
 #include <new>
 #include <system_error>
 

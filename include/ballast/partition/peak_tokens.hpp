@@ -4,8 +4,6 @@
 #include <ballast/core.hpp>
 #include <ballast/partition/partition.hpp>
 
-#include <ranges>
-
 namespace ballast::inline v0 {
 
 /// Tokens that the GPU with most holds in a phase, padding included: what its activations, and so

@@ -7,7 +7,6 @@
 
 #include <functional>
 #include <iterator>
-#include <ranges>
 
 namespace ballast::inline v0 {
 

@@ -4,8 +4,6 @@
 #include <ballast/core.hpp>
 #include <ballast/route/row_array.hpp>
 
-#include <ranges>
-
 namespace ballast::inline v0 {
 
 /// The heads of an array [rows][heads][dim]: how many a token has, and how many bytes each head

@@ -5,7 +5,6 @@
 #include <ballast/route/route_plan.hpp>
 
 #include <functional>
-#include <ranges>
 
 namespace ballast::inline v0 {
 

@@ -4,6 +4,7 @@
 #include <ballast/core.hpp>
 
 #include <cerrno>
+#include <memory>
 #include <system_error>
 
 namespace ballast::inline v0 {

@@ -4,9 +4,11 @@
 #include <ballast/comm/communicator.hpp>
 #include <ballast/core.hpp>
 #include <ballast/core/detail/numbered_places.hpp>
+#include <ballast/core/detail/wait_clock.hpp>
 
 #include <mpi.h>
 
+#include <memory>
 #include <thread>
 
 namespace ballast::inline v0::detail {

@@ -3,8 +3,10 @@
 
 #include <ballast/comm/communicator.hpp>
 #include <ballast/core.hpp>
+#include <ballast/core/detail/wait_clock.hpp>
 
 #include <functional>
+#include <memory>
 
 namespace ballast::inline v0 {
 

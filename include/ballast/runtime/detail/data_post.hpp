@@ -5,6 +5,7 @@
 #include <ballast/runtime/data/data_setup.hpp>
 
 #include <list>
+#include <memory>
 #include <thread>
 #include <tuple>
 
