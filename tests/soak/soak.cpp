@@ -21,6 +21,7 @@
 #endif
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 
 namespace {

@@ -14,6 +14,7 @@
 #include "world_cases.hpp"
 #include "world_run.hpp"
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/comm/thread_meeting.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core.hpp>
-
-#include <thread>
 
 namespace ballast::inline v0 {
 
@@ -30,174 +28,64 @@ namespace ballast::inline v0 {
 class thread_communicator {
  public:
   /// Returns a communicator for each rank of a new group, in rank order; give each to its thread.
-  [[nodiscard]] static std::vector<thread_communicator> make(
-      std::size_t ranks, std::chrono::milliseconds deadline = default_deadline)
+  [[nodiscard]] BALLAST_ONCE static std::vector<thread_communicator> make(
+      std::size_t ranks, std::chrono::milliseconds deadline = default_deadline);
+
+  thread_communicator(thread_communicator&& other) noexcept
+      : own_(std::exchange(other.own_, nullptr))
+  {}
+  thread_communicator& operator=(thread_communicator&& other) noexcept
   {
-    BALLAST_EXPECTS(ranks >= 1, "a group of ", detail::counted(ranks, "rank"), " was asked for");
-    detail::expect_deadline(deadline);
-    auto const group = std::make_shared<thread_meeting>(ranks, deadline);
-    std::vector<thread_communicator> communicators;
-    communicators.reserve(ranks);
-    for (std::size_t rank = 0; rank < ranks; ++rank) {
-      communicators.push_back(thread_communicator(group, rank));
-    }
-    return communicators;
+    thread_communicator taken(std::move(other));
+    std::swap(own_, taken.own_);
+    return *this;
   }
+  BALLAST_ONCE ~thread_communicator();
 
-  [[nodiscard]] rank_id rank() const noexcept { return to_id<rank_id>(rank_); }
-  [[nodiscard]] std::size_t size() const noexcept { return group_->size(); }
-  [[nodiscard]] std::chrono::milliseconds deadline() const noexcept { return group_->deadline(); }
+  [[nodiscard]] BALLAST_ONCE rank_id rank() const noexcept;
+  [[nodiscard]] BALLAST_ONCE std::size_t size() const noexcept;
+  [[nodiscard]] BALLAST_ONCE std::chrono::milliseconds deadline() const noexcept;
 
-  [[nodiscard]] result<void> all_gather(std::span<std::byte const> send,
-                                        std::span<std::byte> receive)
-  {
-    collective_call::expect_gather(send.size(), receive.size(), size());
-    call_offers::rank_offer const offer{{collective::all_gather, send.size()}, send};
-    return meet(offer, [&] {
-      auto* to = receive.data();
-      for (std::size_t peer = 0; peer < size(); ++peer) {
-        to = copy(group_->offers()[peer].send, to);
-      }
-    });
-  }
+  [[nodiscard]] BALLAST_ONCE result<void> all_gather(std::span<std::byte const> send,
+                                                     std::span<std::byte> receive);
+  [[nodiscard]] BALLAST_ONCE result<void> all_to_all_v(std::span<std::byte const> send,
+                                                       std::span<std::size_t const> send_bytes,
+                                                       std::span<std::byte> receive,
+                                                       std::span<std::size_t const> receive_bytes,
+                                                       std::uint64_t content = 0);
+  [[nodiscard]] BALLAST_ONCE result<void> broadcast(std::span<std::byte> bytes, rank_id root);
+  [[nodiscard]] BALLAST_ONCE result<void> barrier();
+  [[nodiscard]] BALLAST_ONCE result<thread_communicator> split(std::uint32_t colour);
 
-  [[nodiscard]] result<void> all_to_all_v(std::span<std::byte const> send,
-                                          std::span<std::size_t const> send_bytes,
-                                          std::span<std::byte> receive,
-                                          std::span<std::size_t const> receive_bytes,
-                                          std::uint64_t content = 0)
-  {
-    collective_call::expect_exchange(send.size(), send_bytes, receive.size(), receive_bytes,
-                                     size());
-    call_offers::rank_offer const offer{
-        {collective::all_to_all_v, 0, rank_id{}, content}, send, send_bytes, receive_bytes};
-    return meet(offer, [&] {
-      auto* to = receive.data();
-      for (std::size_t peer = 0; peer < size(); ++peer) {
-        to = copy(group_->offers().message(peer, rank_), to);
-      }
-    });
-  }
-
-  [[nodiscard]] result<void> broadcast(std::span<std::byte> bytes, rank_id root)
-  {
-    collective_call::expect_root(root, size());
-    call_offers::rank_offer const offer{{collective::broadcast, bytes.size(), root}, bytes};
-    return meet(offer, [&] {
-      if (root != rank()) { copy(group_->offers()[to_index(root)].send, bytes.data()); }
-    });
-  }
-
-  [[nodiscard]] result<void> barrier()
-  {
-    return meet({{collective::barrier}}, [] {});
-  }
-
-  [[nodiscard]] result<thread_communicator> split(std::uint32_t colour)
-  {
-    call_offers::rank_offer const offer{{collective::split}, {}, {}, {}, colour};
-    thread_meeting::place place;
-    return meet(offer, [&] { place = group_->place_in_part(rank_); }).map([&] {
-      return thread_communicator(place.group, place.rank);
-    });
-  }
-
-  [[nodiscard]] result<transfer_id> send(std::span<std::byte const> bytes, rank_id peer)
-  {
-    collective_call::expect_peer(peer, size());
-    return checked([&] { return group_->transfers().send(rank_, bytes, to_index(peer)); });
-  }
-
-  [[nodiscard]] result<transfer_id> receive(std::span<std::byte> bytes, rank_id peer)
-  {
-    collective_call::expect_peer(peer, size());
-    return checked([&] { return group_->transfers().receive(rank_, bytes, to_index(peer)); });
-  }
-
+  [[nodiscard]] BALLAST_ONCE result<transfer_id> send(std::span<std::byte const> bytes,
+                                                      rank_id peer);
+  [[nodiscard]] BALLAST_ONCE result<transfer_id> receive(std::span<std::byte> bytes, rank_id peer);
   /// Returns at once, since transfers have started already; likewise wait().
-  [[nodiscard]] result<void> start()
-  {
-    return checked([] { return result<void>(); });
-  }
-
-  [[nodiscard]] result<bool> is_done(transfer_id transfer)
-  {
-    return checked([&] { return group_->transfers().is_done(rank_, transfer); });
-  }
-
-  [[nodiscard]] result<void> wait_for(transfer_id transfer)
-  {
-    return checked([&] { return group_->transfers().wait_for(rank_, transfer); });
-  }
-
+  [[nodiscard]] BALLAST_ONCE result<void> start();
+  [[nodiscard]] BALLAST_ONCE result<bool> is_done(transfer_id transfer);
+  [[nodiscard]] BALLAST_ONCE result<void> wait_for(transfer_id transfer);
   /// Returns true: afterwards no rank touches the bytes.
-  [[nodiscard]] bool cancel(transfer_id transfer)
-  {
-    group_->transfers().cancel(rank_, transfer);
-    return true;
-  }
+  [[nodiscard]] BALLAST_ONCE bool cancel(transfer_id transfer);
 
   /// Returns at once, since calls have waited already; a broken communicator returns its error.
   [[nodiscard]] result<void> wait() { return start(); }
 
-  [[nodiscard]] std::span<std::byte> scratch(std::size_t bytes) { return scratch_.take(bytes); }
+  [[nodiscard]] BALLAST_ONCE std::span<std::byte> scratch(std::size_t bytes);
 
  private:
-  thread_communicator(std::shared_ptr<thread_meeting> const& group, std::size_t rank) noexcept
-      : group_(group.get(), leave{group, rank}), rank_(rank)
-  {}
+  struct member;  // of a group
 
-  // std::ranges::copy is a loop over single bytes in libstdc++ 12; memcpy wants no null pointers.
-  static std::byte* copy(std::span<std::byte const> from, std::byte* to)
-  {
-    if (!from.empty()) { std::memcpy(to, from.data(), from.size()); }
-    return to + from.size();
-  }
+  explicit thread_communicator(member* own) noexcept : own_(own) {}
 
-  template <class Move>
-  [[nodiscard]] result<void> meet(call_offers::rank_offer const& offer, Move move)
-  {
-    return checked([&] { return group_->meet(rank_, offer, move); });
-  }
-
-  /// Calls f unless the communicator is broken, and notes when it breaks.
-  template <class F>
-  [[nodiscard]] auto checked(F f) -> decltype(f())
-  {
-    if (!health_) { return tl::unexpected(health_.error()); }
-    auto done = f();
-    if (!done && done.error().code != error_code::mismatch) {
-      health_ = tl::unexpected(done.error());
-      group_->transfers().settle(rank_);
-    }
-    return done;
-  }
-
-  struct leave {
-    std::shared_ptr<thread_meeting> group;
-    std::size_t rank;
-    void operator()(thread_meeting*) const noexcept { group->leave(rank); }
-  };
-
-  std::unique_ptr<thread_meeting, leave> group_;  // its deleter leaves the group
-  std::size_t rank_;
-  result<void> health_;  // once it is an error, every further call returns it
-  detail::host_scratch scratch_;
+  member* own_;
 };
 
 namespace detail {
 
-/// Threads that are waited for at the end, as std::jthread does, which libc++ 19 lacks.
-struct joined_threads {
-  std::vector<std::thread> all = {};
-
-  joined_threads() = default;
-  joined_threads& operator=(joined_threads&&) = delete;
-  ~joined_threads()
-  {
-    for (std::thread& each : all) { each.join(); }
-  }
-};
+/// Calls run(self, rank, communicator) on a thread for each rank, as run_ranks says.
+BALLAST_ONCE void run_threads(std::size_t ranks, std::chrono::milliseconds deadline,
+                              void const* self,
+                              void (*run)(void const*, std::size_t, thread_communicator&));
 
 }  // namespace detail
 
@@ -222,30 +110,17 @@ auto run_ranks(std::size_t ranks, F f, std::chrono::milliseconds deadline = defa
   constexpr bool has_value = !std::is_void_v<value>;
 
   std::vector<std::optional<std::conditional_t<has_value, value, bool>>> returned(ranks);
-  std::exception_ptr first_thrown;
-  std::mutex thrown;
-  auto const run = [&](std::size_t rank, thread_communicator comm) {
-    // comm lives until the exception is stored: its peers notice later that this rank has left.
-    auto const own = detail::thrown_by([&] {
-      if constexpr (has_value) {
-        returned[rank].emplace(f(comm));
-      } else {
-        f(comm);
-      }
-    });
-    std::lock_guard const lock(thrown);
-    if (!first_thrown) { first_thrown = own; }
-  };
-  {
-    detail::joined_threads threads;
-    // Declared after threads, so destroyed before them: if a thread cannot be started, the others
-    // find that ranks have left, and can be joined.
-    auto communicators = thread_communicator::make(ranks, deadline);
-    for (std::size_t rank = 0; rank < ranks; ++rank) {
-      threads.all.emplace_back(run, rank, std::move(communicators[rank]));
+  auto const run = [&](std::size_t rank, thread_communicator& comm) {
+    if constexpr (has_value) {
+      returned[rank].emplace(f(comm));
+    } else {
+      f(comm);
     }
-  }
-  if (first_thrown) { std::rethrow_exception(first_thrown); }
+  };
+  detail::run_threads(ranks, deadline, &run,
+                      [](void const* self, std::size_t rank, thread_communicator& comm) {
+                        (*static_cast<decltype(run)*>(self))(rank, comm);
+                      });
   if constexpr (has_value) {
     std::vector<value> values;
     values.reserve(ranks);
@@ -255,3 +130,7 @@ auto run_ranks(std::size_t ranks, F f, std::chrono::milliseconds deadline = defa
 }
 
 }  // namespace ballast::inline v0
+
+#ifndef BALLAST_COMPILED
+#include <ballast/comm/detail/thread_members.hpp>
+#endif

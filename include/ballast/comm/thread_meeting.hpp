@@ -4,8 +4,8 @@
 #include <ballast/comm/collective_check.hpp>
 #include <ballast/comm/communicator.hpp>
 #include <ballast/core.hpp>
-#include <ballast/core/detail/wait_clock.hpp>
 #include <ballast/core/detail/numbered_places.hpp>
+#include <ballast/core/detail/wait_clock.hpp>
 
 #include <memory>
 

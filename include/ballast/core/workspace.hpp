@@ -78,8 +78,7 @@ class workspace {
     explicit block(std::size_t count)
         : memory(static_cast<std::byte*>(::operator new(count))), bytes(count)
     {}
-    block(block&& other) noexcept
-        : memory(std::exchange(other.memory, nullptr)), bytes(other.bytes)
+    block(block&& other) noexcept : memory(std::exchange(other.memory, nullptr)), bytes(other.bytes)
     {}
     block& operator=(block&&) = delete;
     ~block() { ::operator delete(memory); }
