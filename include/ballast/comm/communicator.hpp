@@ -138,18 +138,7 @@ concept point_to_point =
 namespace ballast::inline v0::comm_failure {
 
 /// Returns "rank 3", "ranks 0, 2 and 5", or of more than ten "ranks 0, 1, ..., 9 and 22 more".
-[[nodiscard]] inline std::string ranks_text(std::vector<rank_id> const& ranks)
-{
-  constexpr std::size_t most = 10;
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (std::size_t index = 0; index < ranks.size(); ++index) {
-    if (index == most) { return detail::concat(text, " and ", ranks.size() - most, " more"); }
-    bool const last = index + 1 == ranks.size();
-    if (index > 0) { text += last ? " and " : ", "; }
-    text += std::to_string(to_index(ranks[index]));
-  }
-  return text;
-}
+[[nodiscard]] BALLAST_ONCE std::string ranks_text(std::vector<rank_id> const& ranks);
 
 /// An error with the ranks that caused it.
 [[nodiscard]] inline tl::unexpected<error> with_ranks(error_code code, std::string message,
@@ -167,86 +156,39 @@ namespace ballast::inline v0::comm_failure {
 
 /// Ranks made different calls. `differing` is empty on a rank that agrees with all its own peers.
 /// `advice` goes on from "Make every rank".
-[[nodiscard]] inline tl::unexpected<error> mismatch(
+[[nodiscard]] BALLAST_ONCE tl::unexpected<error> mismatch(
     std::string_view operation, std::string_view what, std::vector<rank_id> differing,
     std::string_view advice = "plan from the same gathered lengths and settings",
-    std::string_view outcome = "nothing was sent")
-{
-  std::string message = std::string(operation).append(": ranks disagree on ").append(what);
-  if (!differing.empty()) {
-    // Which side is right nobody knows, and half the ranks may be on each.
-    message += " (" + ranks_text(differing) + (differing.size() == 1 ? " differs" : " differ");
-    message += " from the others)";
-  }
-  message.append("; ").append(outcome).append(". Make every rank ").append(advice);
-  return with_ranks(error_code::mismatch, std::move(message), std::move(differing));
-}
+    std::string_view outcome = "nothing was sent");
 
 /// Ranks gave an exchange arrays of different widths or types, or different plans.
-[[nodiscard]] inline tl::unexpected<error> different_content(
+[[nodiscard]] BALLAST_ONCE tl::unexpected<error> different_content(
     std::string_view operation, bool in_arrays, std::vector<rank_id> differing,
-    std::string_view outcome = "nothing was sent")
-{
-  if (!in_arrays) {
-    return mismatch(operation, "the plan or its direction", std::move(differing),
-                    "plan from the same gathered lengths and settings", outcome);
-  }
-  return mismatch(operation, "the number of arrays, the type of their elements or their width",
-                  std::move(differing), "give arrays of the same types and widths", outcome);
-}
+    std::string_view outcome = "nothing was sent");
 
 /// Ranks have made a communicator with different options; `option` is the first that differs.
-[[nodiscard]] inline tl::unexpected<error> different_options(std::string_view operation,
-                                                             std::string_view option,
-                                                             std::vector<rank_id> differing)
-{
-  return mismatch(operation, detail::concat("the option ", option), std::move(differing),
-                  "give the same options");
-}
+[[nodiscard]] BALLAST_ONCE tl::unexpected<error> different_options(std::string_view operation,
+                                                                   std::string_view option,
+                                                                   std::vector<rank_id> differing);
 
 /// Of a message between two ranks, `peer` sends or expects another number of bytes than this rank.
-[[nodiscard]] inline tl::unexpected<error> different_message(std::string_view operation,
-                                                             rank_id peer, std::size_t bytes,
-                                                             std::size_t of_peer)
-{
-  std::string message = std::string(operation).append(": this rank has a message of ");
-  message += detail::concat(detail::counted(bytes, "byte"), ", and ", ranks_text({peer}),
-                            " one of ", of_peer,
-                            "; make both ranks plan from the same gathered lengths and settings, "
-                            "and give arrays of the same types and widths");
-  return with_ranks(error_code::mismatch, std::move(message), {peer});
-}
+[[nodiscard]] BALLAST_ONCE tl::unexpected<error> different_message(std::string_view operation,
+                                                                   rank_id peer, std::size_t bytes,
+                                                                   std::size_t of_peer);
 
 /// Ranks ended, or gave up, before the operation was complete.
-[[nodiscard]] inline tl::unexpected<error> peer_lost(std::string_view operation,
-                                                     std::vector<rank_id> lost)
-{
-  std::string message = std::string(operation).append(": ");
-  message += lost.empty() ? "a rank" : ranks_text(lost);
-  message += " left before it was complete; look at the first failure there";
-  return with_ranks(error_code::peer_lost, std::move(message), std::move(lost));
-}
+[[nodiscard]] BALLAST_ONCE tl::unexpected<error> peer_lost(std::string_view operation,
+                                                           std::vector<rank_id> lost);
 
 /// A call of the library below (MPI, NCCL, CUDA) failed: the call's name, that library's code and
 /// text.
-[[nodiscard]] inline tl::unexpected<error> transport(std::string_view call, int code,
-                                                     std::string_view text)
-{
-  return fail(error_code::transport, static_cast<std::size_t>(code), call, " failed with code ",
-              code, ": ", text);
-}
+[[nodiscard]] BALLAST_ONCE tl::unexpected<error> transport(std::string_view call, int code,
+                                                           std::string_view text);
 
 /// The deadline passed. `missing` is empty if the communicator cannot tell which ranks are missing.
-[[nodiscard]] inline tl::unexpected<error> timed_out(std::string_view operation,
-                                                     std::chrono::milliseconds deadline,
-                                                     std::vector<rank_id> missing)
-{
-  std::string message = std::string(operation).append(": ");
-  message += missing.empty() ? "some ranks" : ranks_text(missing);
-  message += detail::concat(" did not arrive within ", deadline.count(),
-                            " ms; look for what holds them up, or raise the deadline");
-  return with_ranks(error_code::timed_out, std::move(message), std::move(missing));
-}
+[[nodiscard]] BALLAST_ONCE tl::unexpected<error> timed_out(std::string_view operation,
+                                                           std::chrono::milliseconds deadline,
+                                                           std::vector<rank_id> missing);
 
 }  // namespace ballast::inline v0::comm_failure
 
@@ -312,27 +254,8 @@ struct waits_for {
 /// not be fast.
 ///
 /// Shapes      held[P]; awaited[P]: for whom each rank waits.
-[[nodiscard]] inline std::vector<rank_id> ranks_that_hold_up(std::vector<bool> held,
-                                                             std::span<int const> awaited)
-{
-  for (bool more = true; more;) {
-    more = false;
-    for (std::size_t rank = 0; rank < held.size(); ++rank) {
-      for (std::size_t peer = 0; peer < held.size() && held[rank]; ++peer) {
-        bool const holds_up =
-            std::cmp_equal(awaited[rank], peer) ||
-            (awaited[rank] == waits_for::everybody && awaited[peer] != waits_for::everybody);
-        more = more || (holds_up && !held[peer]);
-        held[peer] = held[peer] || holds_up;
-      }
-    }
-  }
-  std::vector<rank_id> ranks;
-  for (std::size_t rank = 0; rank < held.size(); ++rank) {
-    if (held[rank] && awaited[rank] == waits_for::nobody) { ranks.push_back(to_id<rank_id>(rank)); }
-  }
-  return ranks;
-}
+[[nodiscard]] BALLAST_ONCE std::vector<rank_id> ranks_that_hold_up(std::vector<bool> held,
+                                                                   std::span<int const> awaited);
 
 }  // namespace detail
 
@@ -352,3 +275,7 @@ struct mpi_communicator_options {
 };
 
 }  // namespace ballast::inline v0
+
+#ifndef BALLAST_COMPILED
+#include <ballast/comm/detail/comm_failure.hpp>
+#endif

@@ -38,19 +38,7 @@ class device_groups {
  public:
   device_groups() = default;
 
-  device_groups(node_sizes const& nodes, std::uint32_t largest_degree)
-  {
-    BALLAST_EXPECTS(nodes.gpus() <= std::size_t{1} << 24, "groups were asked for over ",
-                    detail::counted(nodes.gpus(), "GPU"), ", and the most is 16777216");
-    BALLAST_EXPECTS(largest_degree >= 1, "groups of at most 0 GPUs were asked for");
-    groups_ = find_groups(nodes, largest_degree);
-    std::sort(groups_.begin(), groups_.end(), [](device_group a, device_group b) {
-      return detail::precedes(a.gpus, b.gpus, a.first, b.first);
-    });
-    index_degrees();
-    index_ranks(nodes.gpus());
-    nodes_ = nodes;
-  }
+  BALLAST_ONCE device_groups(node_sizes const& nodes, std::uint32_t largest_degree);
 
   /// The nodes over which the groups lie; one of 8 GPUs where there are no groups.
   [[nodiscard]] node_sizes const& nodes() const noexcept { return nodes_; }
@@ -74,13 +62,7 @@ class device_groups {
   }
 
   /// The groups of so many GPUs, by first rank; none where no group has that degree.
-  [[nodiscard]] std::span<group_id const> of_degree(std::uint32_t degree) const
-  {
-    auto const found = std::lower_bound(degrees_.begin(), degrees_.end(), degree);
-    if (found == degrees_.end() || *found != degree) { return {}; }
-    auto const place = static_cast<std::size_t>(found - degrees_.begin());
-    return of_degrees_[place];
-  }
+  [[nodiscard]] BALLAST_ONCE std::span<group_id const> of_degree(std::uint32_t degree) const;
 
   /// The groups that contain a rank, by ascending degree: each contains the one before it.
   [[nodiscard]] std::span<group_id const> groups_of(rank_id rank) const
@@ -91,24 +73,11 @@ class device_groups {
   }
 
   /// The group of so many GPUs that contains a rank.
-  [[nodiscard]] std::optional<group_id> group_of(rank_id rank, std::uint32_t degree) const
-  {
-    auto const chain = groups_of(rank);
-    auto const found = std::lower_bound(
-        chain.begin(), chain.end(), degree,
-        [this](group_id id, std::uint32_t k) { return groups_[to_index(id)].gpus < k; });
-    if (found == chain.end() || groups_[to_index(*found)].gpus != degree) { return std::nullopt; }
-    return *found;
-  }
+  [[nodiscard]] BALLAST_ONCE std::optional<group_id> group_of(rank_id rank,
+                                                              std::uint32_t degree) const;
 
   /// One word that differs where any group does.
-  [[nodiscard]] std::uint64_t digest() const noexcept
-  {
-    ballast::digest all;
-    all.add(gpus()).add(size());
-    for (device_group const each : groups_) { all.add(to_index(each.first)).add(each.gpus); }
-    return all.value();
-  }
+  [[nodiscard]] BALLAST_ONCE std::uint64_t digest() const noexcept;
 
   friend bool operator==(device_groups const& a, device_groups const& b)
   {
@@ -116,60 +85,13 @@ class device_groups {
   }
 
  private:
-  [[nodiscard]] static std::vector<device_group> find_groups(node_sizes const& nodes,
-                                                             std::uint32_t largest_degree)
-  {
-    std::vector<device_group> groups;
-    auto const add = [&groups](std::size_t first, std::size_t gpus) {
-      groups.push_back({to_id<rank_id>(first), static_cast<std::uint32_t>(gpus)});
-    };
-    for (std::size_t node = 0; node < nodes.size(); ++node) {
-      auto const id = to_id<node_id>(node);
-      std::size_t const gpus = nodes[id];
-      std::size_t degree = 1;
-      for (; degree <= gpus && degree <= largest_degree; degree *= 2) {
-        for (std::size_t first = 0; first + degree <= gpus; first += degree) {
-          add(to_index(nodes.first(id)) + first, degree);
-        }
-      }
-      bool const is_whole_already = degree == 2 * gpus;
-      if (gpus <= largest_degree && !is_whole_already) { add(to_index(nodes.first(id)), gpus); }
-    }
-    for (std::size_t run = 2; run <= nodes.size(); run *= 2) {
-      for (std::size_t node = 0; node + run <= nodes.size(); node += run) {
-        auto const last = to_id<node_id>(node + run - 1);
-        std::size_t const first = to_index(nodes.first(to_id<node_id>(node)));
-        std::size_t const gpus = to_index(nodes.first(last)) + nodes[last] - first;
-        if (gpus <= largest_degree) { add(first, gpus); }
-      }
-    }
-    return groups;
-  }
+  [[nodiscard]] BALLAST_ONCE static std::vector<device_group> find_groups(
+      node_sizes const& nodes, std::uint32_t largest_degree);
 
-  void index_degrees()
-  {
-    for (std::size_t index = 0; index < groups_.size(); ++index) {
-      if (degrees_.empty() || degrees_.back() != groups_[index].gpus) {
-        if (!degrees_.empty()) { of_degrees_.end_row(); }
-        degrees_.push_back(groups_[index].gpus);
-      }
-      of_degrees_.push_back(to_id<group_id>(index));
-    }
-    if (!degrees_.empty()) { of_degrees_.end_row(); }
-  }
+  BALLAST_ONCE void index_degrees();
 
   /// The groups ascend by degree, so that each rank meets its own in that order.
-  void index_ranks(std::size_t gpus)
-  {
-    of_ranks_.fill(gpus, [this](auto const& visit) {
-      for (std::size_t index = 0; index < groups_.size(); ++index) {
-        std::size_t const first = to_index(groups_[index].first);
-        for (std::size_t rank = first; rank < first + groups_[index].gpus; ++rank) {
-          visit(to_id<rank_id>(rank), to_id<group_id>(index));
-        }
-      }
-    });
-  }
+  BALLAST_ONCE void index_ranks(std::size_t gpus);
 
   node_sizes nodes_;
   std::vector<device_group> groups_;
@@ -179,3 +101,107 @@ class device_groups {
 };
 
 }  // namespace ballast::inline v0
+
+#ifndef BALLAST_COMPILED
+
+namespace ballast::inline v0 {
+
+BALLAST_ONCE device_groups::device_groups(node_sizes const& nodes, std::uint32_t largest_degree)
+{
+  BALLAST_EXPECTS(nodes.gpus() <= std::size_t{1} << 24, "groups were asked for over ",
+                  detail::counted(nodes.gpus(), "GPU"), ", and the most is 16777216");
+  BALLAST_EXPECTS(largest_degree >= 1, "groups of at most 0 GPUs were asked for");
+  groups_ = find_groups(nodes, largest_degree);
+  std::sort(groups_.begin(), groups_.end(), [](device_group a, device_group b) {
+    return detail::precedes(a.gpus, b.gpus, a.first, b.first);
+  });
+  index_degrees();
+  index_ranks(nodes.gpus());
+  nodes_ = nodes;
+}
+
+[[nodiscard]] BALLAST_ONCE std::span<group_id const> device_groups::of_degree(
+    std::uint32_t degree) const
+{
+  auto const found = std::lower_bound(degrees_.begin(), degrees_.end(), degree);
+  if (found == degrees_.end() || *found != degree) { return {}; }
+  auto const place = static_cast<std::size_t>(found - degrees_.begin());
+  return of_degrees_[place];
+}
+
+[[nodiscard]] BALLAST_ONCE std::optional<group_id> device_groups::group_of(
+    rank_id rank, std::uint32_t degree) const
+{
+  auto const chain = groups_of(rank);
+  auto const found = std::lower_bound(
+      chain.begin(), chain.end(), degree,
+      [this](group_id id, std::uint32_t k) { return groups_[to_index(id)].gpus < k; });
+  if (found == chain.end() || groups_[to_index(*found)].gpus != degree) { return std::nullopt; }
+  return *found;
+}
+
+[[nodiscard]] BALLAST_ONCE std::uint64_t device_groups::digest() const noexcept
+{
+  ballast::digest all;
+  all.add(gpus()).add(size());
+  for (device_group const each : groups_) { all.add(to_index(each.first)).add(each.gpus); }
+  return all.value();
+}
+
+[[nodiscard]] BALLAST_ONCE std::vector<device_group> device_groups::find_groups(
+    node_sizes const& nodes, std::uint32_t largest_degree)
+{
+  std::vector<device_group> groups;
+  auto const add = [&groups](std::size_t first, std::size_t gpus) {
+    groups.push_back({to_id<rank_id>(first), static_cast<std::uint32_t>(gpus)});
+  };
+  for (std::size_t node = 0; node < nodes.size(); ++node) {
+    auto const id = to_id<node_id>(node);
+    std::size_t const gpus = nodes[id];
+    std::size_t degree = 1;
+    for (; degree <= gpus && degree <= largest_degree; degree *= 2) {
+      for (std::size_t first = 0; first + degree <= gpus; first += degree) {
+        add(to_index(nodes.first(id)) + first, degree);
+      }
+    }
+    bool const is_whole_already = degree == 2 * gpus;
+    if (gpus <= largest_degree && !is_whole_already) { add(to_index(nodes.first(id)), gpus); }
+  }
+  for (std::size_t run = 2; run <= nodes.size(); run *= 2) {
+    for (std::size_t node = 0; node + run <= nodes.size(); node += run) {
+      auto const last = to_id<node_id>(node + run - 1);
+      std::size_t const first = to_index(nodes.first(to_id<node_id>(node)));
+      std::size_t const gpus = to_index(nodes.first(last)) + nodes[last] - first;
+      if (gpus <= largest_degree) { add(first, gpus); }
+    }
+  }
+  return groups;
+}
+
+BALLAST_ONCE void device_groups::index_degrees()
+{
+  for (std::size_t index = 0; index < groups_.size(); ++index) {
+    if (degrees_.empty() || degrees_.back() != groups_[index].gpus) {
+      if (!degrees_.empty()) { of_degrees_.end_row(); }
+      degrees_.push_back(groups_[index].gpus);
+    }
+    of_degrees_.push_back(to_id<group_id>(index));
+  }
+  if (!degrees_.empty()) { of_degrees_.end_row(); }
+}
+
+BALLAST_ONCE void device_groups::index_ranks(std::size_t gpus)
+{
+  of_ranks_.fill(gpus, [this](auto const& visit) {
+    for (std::size_t index = 0; index < groups_.size(); ++index) {
+      std::size_t const first = to_index(groups_[index].first);
+      for (std::size_t rank = first; rank < first + groups_[index].gpus; ++rank) {
+        visit(to_id<rank_id>(rank), to_id<group_id>(index));
+      }
+    }
+  });
+}
+
+}  // namespace ballast::inline v0
+
+#endif
