@@ -10,14 +10,6 @@ namespace ballast::inline v0 {
 /// Which operation of a communicator a rank has called.
 enum class collective : std::uint32_t { all_gather, all_to_all_v, broadcast, barrier, split };
 
-/// A word of what an all-to-all moves, which must be the same on every rank: half of it is the
-/// plan's, half the arrays' (how many, and how wide their rows and elements are). 0 says nothing.
-[[nodiscard]] constexpr std::uint64_t content_word(std::uint64_t plan,
-                                                   std::uint64_t arrays) noexcept
-{
-  return plan << 32U | (arrays & 0xffff'ffffU);
-}
-
 /// What must be the same on every rank: the operation, the root (rank 0 for operations without
 /// one), the bytes that each rank contributes (0 for operations where ranks may contribute
 /// different numbers of bytes), and a content_word. For authors of communicators.

@@ -69,6 +69,85 @@ concept splitting_communicator = communicator<C> && requires(C& comm, std::uint3
   { comm.split(colour) } -> std::same_as<result<C>>;
 };
 
+/// A word of what an all-to-all moves, which must be the same on every rank: half of it is the
+/// plan's, half the arrays' (how many, and how wide their rows and elements are). 0 says nothing.
+[[nodiscard]] constexpr std::uint64_t content_word(std::uint64_t plan,
+                                                   std::uint64_t arrays) noexcept
+{
+  return plan << 32U | (arrays & 0xffff'ffffU);
+}
+
+namespace detail {
+
+/// Any communicator, by reference: what calls one is compiled once, and not for each type.
+class any_communicator {
+ public:
+  template <communicator C>
+    requires(!std::same_as<C, any_communicator>)
+  any_communicator(C& comm) noexcept : comm_(&comm)
+  {
+    static constexpr calls of_type{
+        [](void* self) { return static_cast<C*>(self)->rank(); },
+        [](void* self) { return static_cast<C*>(self)->size(); },
+        [](void* self, std::span<std::byte const> send, std::span<std::byte> receive) {
+          return static_cast<C*>(self)->all_gather(send, receive);
+        },
+        [](void* self, std::span<std::byte const> send, std::span<std::size_t const> send_bytes,
+           std::span<std::byte> receive, std::span<std::size_t const> receive_bytes,
+           [[maybe_unused]] std::uint64_t content) {
+          C& own = *static_cast<C*>(self);
+          if constexpr (requires {
+                          own.all_to_all_v(send, send_bytes, receive, send_bytes, content);
+                        }) {
+            return own.all_to_all_v(send, send_bytes, receive, receive_bytes, content);
+          } else {
+            return own.all_to_all_v(send, send_bytes, receive, receive_bytes);
+          }
+        },
+        [](void* self) { return static_cast<C*>(self)->wait(); },
+        [](void* self, std::size_t bytes) { return static_cast<C*>(self)->scratch(bytes); }};
+    calls_ = &of_type;
+  }
+
+  [[nodiscard]] rank_id rank() const { return calls_->rank(comm_); }
+  [[nodiscard]] std::size_t size() const { return calls_->size(comm_); }
+  [[nodiscard]] result<void> all_gather(std::span<std::byte const> send,
+                                        std::span<std::byte> receive) const
+  {
+    return calls_->all_gather(comm_, send, receive);
+  }
+  [[nodiscard]] result<void> all_to_all_v(std::span<std::byte const> send,
+                                          std::span<std::size_t const> send_bytes,
+                                          std::span<std::byte> receive,
+                                          std::span<std::size_t const> receive_bytes,
+                                          std::uint64_t content = 0) const
+  {
+    return calls_->all_to_all_v(comm_, send, send_bytes, receive, receive_bytes, content);
+  }
+  [[nodiscard]] result<void> wait() const { return calls_->wait(comm_); }
+  [[nodiscard]] std::span<std::byte> scratch(std::size_t bytes) const
+  {
+    return calls_->scratch(comm_, bytes);
+  }
+
+ private:
+  using sizes = std::span<std::size_t const>;
+  struct calls {
+    rank_id (*rank)(void*);
+    std::size_t (*size)(void*);
+    result<void> (*all_gather)(void*, std::span<std::byte const>, std::span<std::byte>);
+    result<void> (*all_to_all_v)(void*, std::span<std::byte const>, sizes, std::span<std::byte>,
+                                 sizes, std::uint64_t);
+    result<void> (*wait)(void*);
+    std::span<std::byte> (*scratch)(void*, std::size_t);
+  };
+
+  void* comm_;
+  calls const* calls_;
+};
+
+}  // namespace detail
+
 /// A transfer of one rank that is under way, from the call that began it to the one that ended it.
 struct transfer_id : basic_id<transfer_id> {
   using basic_id::basic_id;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ballast/comm/collective_check.hpp>
+#include <ballast/comm/communicator.hpp>
 #include <ballast/core.hpp>
+#include <ballast/core/detail/dissenters.hpp>
 
 #include <bit>
 
@@ -23,6 +24,44 @@ struct gathered_samples {
     return a.samples == b.samples && a.source == b.source && a.ranks == b.ranks;
   }
 };
+
+namespace detail {
+
+/// What all ranks have read, in the communicator's scratch: of each rank its count and the size of
+/// a sample in one word, and then `room` samples.
+struct read_bytes {
+  std::span<std::byte const> all;
+  std::size_t sample = 0;  ///< bytes of one
+  std::size_t room = 0;    ///< samples of a message
+
+  [[nodiscard]] std::size_t message() const noexcept
+  {
+    return sizeof(std::uint64_t) + room * sample;
+  }
+  [[nodiscard]] std::uint64_t word_of(std::size_t rank) const
+  {
+    std::uint64_t word = 0;
+    std::memcpy(&word, &all[rank * message()], sizeof(word));
+    return word;
+  }
+  [[nodiscard]] std::uint64_t count_of(std::size_t rank) const
+  {
+    return word_of(rank) << 16U >> 16U;
+  }
+  [[nodiscard]] std::uint64_t size_of(std::size_t rank) const { return word_of(rank) >> 48U; }
+  [[nodiscard]] std::span<std::byte const> of(std::size_t rank) const
+  {
+    return all.subspan(rank * message() + sizeof(std::uint64_t), count_of(rank) * sample);
+  }
+};
+
+/// gather_samples of samples of so many bytes; `room` is 0 where it fails.
+[[nodiscard]] BALLAST_ONCE result<read_bytes> gather_bytes(any_communicator comm,
+                                                           std::size_t sample,
+                                                           std::span<std::byte const> mine,
+                                                           std::size_t& room);
+
+}  // namespace detail
 
 /// Tells every rank what all ranks have read, in one small collective: the only communication that
 /// planning needs. This is the form for a training loop.
@@ -50,56 +89,20 @@ template <communicator C, class Sample>
                                           std::span<std::type_identity_t<Sample> const> mine)
 {
   static_assert(sizeof(Sample) < std::size_t{1} << 16U);
-  constexpr std::uint64_t most = (std::uint64_t{1} << 48U) - 1;
-  std::uint64_t const count = std::uint64_t{sizeof(Sample)} << 48U | mine.size();
-  std::size_t room = std::exchange(all.room, 0);  // where a call fails, ranks begin anew
-  std::span<std::byte> received;
-  std::size_t message = 0;
-  auto const count_of = [&](std::size_t rank) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, &received[rank * message], sizeof(word));
-    return word;
-  };
-  for (std::uint64_t largest = 0; received.empty() || largest > room;) {
-    if (largest > room) { room = std::bit_ceil(std::max<std::size_t>(largest, 16)); }
-    message = sizeof(count) + room * sizeof(Sample);
-    std::span<std::byte> const memory = comm.scratch(message * (comm.size() + 1));
-    std::span<std::byte> const sent = memory.first(message);
-    received = memory.subspan(message, message * comm.size());
-    std::size_t const bytes = mine.size() <= room ? mine.size_bytes() : 0;
-    std::memcpy(sent.data(), &count, sizeof(count));
-    if (bytes > 0) { std::memcpy(&sent[sizeof(count)], mine.data(), bytes); }
-    std::memset(sent.data() + sizeof(count) + bytes, 0, message - sizeof(count) - bytes);
-    if (auto gathered = comm.all_gather(sent, received); !gathered) { return gathered; }
-    if (auto done = comm.wait(); !done) { return done; }
-    largest = 0;
-    for (std::size_t rank = 0; rank < comm.size(); ++rank) {
-      if (count_of(rank) >> 48U != sizeof(Sample)) {
-        std::vector<std::uint64_t> sizes(comm.size());
-        for (std::size_t each = 0; each < sizes.size(); ++each) {
-          sizes[each] = count_of(each) >> 48U;
-        }
-        return comm_failure::mismatch("gather_samples", "the size of a sample",
-                                      detail::dissenters(sizes), "give samples of the same type",
-                                      "no sample was read");
-      }
-      largest = std::max(largest, count_of(rank) & most);
-    }
-  }
+  auto const read = detail::gather_bytes(comm, sizeof(Sample), std::as_bytes(mine), all.room);
+  if (!read) { return tl::unexpected(read.error()); }
   all.samples.clear();
   all.source.clear();
   all.ranks = comm.size();
   for (std::size_t rank = 0; rank < comm.size(); ++rank) {
     std::size_t const before = all.samples.size();
-    std::size_t const own = count_of(rank) & most;
+    std::span<std::byte const> const bytes = read->of(rank);
+    std::size_t const own = bytes.size() / sizeof(Sample);
     all.samples.resize(before + own);
-    if (own > 0) {
-      std::memcpy(&all.samples[before], &received[rank * message + sizeof(count)],
-                  own * sizeof(Sample));
-    }
+    if (own > 0) { std::memcpy(&all.samples[before], bytes.data(), bytes.size()); }
     all.source.resize(before + own, to_id<rank_id>(rank));
   }
-  all.room = room;
+  all.room = read->room;
   return {};
 }
 
@@ -123,6 +126,13 @@ struct agreed_word {
   std::string_view what;
 };
 
+namespace detail {
+
+[[nodiscard]] BALLAST_ONCE result<void> agree_on(any_communicator comm,
+                                                 std::span<agreed_word const> words);
+
+}  // namespace detail
+
 /// Compares several words over all ranks in one exchange, such as the digests of the plans of which
 /// a step is composed, and says which of them differs:
 ///
@@ -141,18 +151,7 @@ struct agreed_word {
 template <communicator C>
 [[nodiscard]] result<void> agree(C& comm, std::span<agreed_word const> words)
 {
-  constexpr std::size_t word_bytes = sizeof(std::uint64_t);
-  std::size_t const bytes = word_bytes * words.size();
-  std::span<std::byte> const memory = comm.scratch(bytes * (comm.size() + 1));
-  for (std::size_t at = 0; at < words.size(); ++at) {
-    std::memcpy(&memory[at * word_bytes], &words[at].word, word_bytes);
-  }
-  std::span<std::byte> const all = memory.subspan(bytes);
-  if (auto gathered = comm.all_gather(memory.first(bytes), all); !gathered) { return gathered; }
-  if (auto done = comm.wait(); !done) { return done; }
-  auto differing = words.empty() ? std::nullopt : detail::dissent_on_words(all, comm.size());
-  if (!differing) { return {}; }
-  return comm_failure::mismatch("agree", words[differing->word].what, std::move(differing->ranks));
+  return detail::agree_on(comm, words);
 }
 
 /// The same of one word. Call it before the first byte moves:
@@ -166,3 +165,67 @@ template <communicator C>
 }
 
 }  // namespace ballast::inline v0
+
+#ifndef BALLAST_COMPILED
+
+namespace ballast::inline v0::detail {
+
+[[nodiscard]] BALLAST_ONCE result<read_bytes> gather_bytes(any_communicator comm,
+                                                           std::size_t sample,
+                                                           std::span<std::byte const> mine,
+                                                           std::size_t& room)
+{
+  std::uint64_t const own = mine.size() / sample;
+  std::uint64_t const word = std::uint64_t{sample} << 48U | own;
+  read_bytes read{{}, sample, std::exchange(room, 0)};  // where a call fails, ranks begin anew
+  for (std::uint64_t largest = 0; read.all.empty() || largest > read.room;) {
+    if (largest > read.room) { read.room = std::bit_ceil(std::max<std::size_t>(largest, 16)); }
+    std::size_t const message = read.message();
+    std::span<std::byte> const memory = comm.scratch(message * (comm.size() + 1));
+    std::span<std::byte> const sent = memory.first(message);
+    std::span<std::byte> const received = memory.subspan(message, message * comm.size());
+    read.all = received;
+    std::size_t const bytes = own <= read.room ? mine.size() : 0;
+    std::memcpy(sent.data(), &word, sizeof(word));
+    if (bytes > 0) { std::memcpy(&sent[sizeof(word)], mine.data(), bytes); }
+    std::memset(sent.data() + sizeof(word) + bytes, 0, message - sizeof(word) - bytes);
+    if (auto gathered = comm.all_gather(sent, received); !gathered) {
+      return tl::unexpected(gathered.error());
+    }
+    if (auto done = comm.wait(); !done) { return tl::unexpected(done.error()); }
+    largest = 0;
+    for (std::size_t rank = 0; rank < comm.size(); ++rank) {
+      if (read.size_of(rank) != sample) {
+        std::vector<std::uint64_t> sizes(comm.size());
+        for (std::size_t each = 0; each < sizes.size(); ++each) {
+          sizes[each] = read.size_of(each);
+        }
+        return comm_failure::mismatch("gather_samples", "the size of a sample", dissenters(sizes),
+                                      "give samples of the same type", "no sample was read");
+      }
+      largest = std::max(largest, read.count_of(rank));
+    }
+  }
+  return read;
+}
+
+[[nodiscard]] BALLAST_ONCE result<void> agree_on(any_communicator comm,
+                                                 std::span<agreed_word const> words)
+{
+  constexpr std::size_t word_bytes = sizeof(std::uint64_t);
+  std::size_t const bytes = word_bytes * words.size();
+  std::span<std::byte> const memory = comm.scratch(bytes * (comm.size() + 1));
+  for (std::size_t at = 0; at < words.size(); ++at) {
+    std::memcpy(&memory[at * word_bytes], &words[at].word, word_bytes);
+  }
+  std::span<std::byte> const all = memory.subspan(bytes);
+  if (auto gathered = comm.all_gather(memory.first(bytes), all); !gathered) { return gathered; }
+  if (auto done = comm.wait(); !done) { return done; }
+  auto differing = words.empty() ? std::nullopt : dissent_on_words(all, comm.size());
+  if (!differing) { return {}; }
+  return comm_failure::mismatch("agree", words[differing->word].what, std::move(differing->ranks));
+}
+
+}  // namespace ballast::inline v0::detail
+
+#endif

@@ -13,7 +13,34 @@ namespace ballast::inline v0::detail {
 
 /// Returns the ranks whose word is not the most common one; of equally common words the lowest
 /// rank's counts. It is called only after a mismatch, so it need not be fast.
-[[nodiscard]] inline std::vector<rank_id> dissenters(std::span<std::uint64_t const> words)
+[[nodiscard]] BALLAST_ONCE std::vector<rank_id> dissenters(std::span<std::uint64_t const> words);
+
+/// The same of content_words, and whether it is only their arrays that differ.
+struct content_dissent {
+  std::vector<rank_id> ranks;
+  bool in_arrays = false;
+};
+
+[[nodiscard]] BALLAST_ONCE content_dissent dissent_on_content(std::vector<std::uint64_t> words);
+
+/// Of the words that ranks have told each other, the first that differs, and whose.
+struct word_dissent {
+  std::size_t word = 0;
+  std::vector<rank_id> ranks;
+};
+
+/// all[P * N * 8] has the words of each rank, one rank after the other; N > 0. Allocates only where
+/// they differ.
+[[nodiscard]] BALLAST_ONCE std::optional<word_dissent> dissent_on_words(
+    std::span<std::byte const> all, std::size_t ranks);
+
+}  // namespace ballast::inline v0::detail
+
+#ifndef BALLAST_COMPILED
+
+namespace ballast::inline v0::detail {
+
+[[nodiscard]] BALLAST_ONCE std::vector<rank_id> dissenters(std::span<std::uint64_t const> words)
 {
   std::uint64_t common = 0;
   std::size_t most = 0;
@@ -32,13 +59,7 @@ namespace ballast::inline v0::detail {
   return differing;
 }
 
-/// The same of content_words, and whether it is only their arrays that differ.
-struct content_dissent {
-  std::vector<rank_id> ranks;
-  bool in_arrays = false;
-};
-
-[[nodiscard]] inline content_dissent dissent_on_content(std::vector<std::uint64_t> words)
+[[nodiscard]] BALLAST_ONCE content_dissent dissent_on_content(std::vector<std::uint64_t> words)
 {
   content_dissent found{dissenters(words)};
   for (std::uint64_t& word : words) { word >>= 32U; }
@@ -46,16 +67,8 @@ struct content_dissent {
   return found;
 }
 
-/// Of the words that ranks have told each other, the first that differs, and whose.
-struct word_dissent {
-  std::size_t word = 0;
-  std::vector<rank_id> ranks;
-};
-
-/// all[P * N * 8] has the words of each rank, one rank after the other; N > 0. Allocates only where
-/// they differ.
-[[nodiscard]] inline std::optional<word_dissent> dissent_on_words(std::span<std::byte const> all,
-                                                                  std::size_t ranks)
+[[nodiscard]] BALLAST_ONCE std::optional<word_dissent> dissent_on_words(
+    std::span<std::byte const> all, std::size_t ranks)
 {
   std::size_t const words = all.size() / sizeof(std::uint64_t) / ranks;
   auto const word_of = [&](std::size_t rank, std::size_t at) {
@@ -77,3 +90,5 @@ struct word_dissent {
 }
 
 }  // namespace ballast::inline v0::detail
+
+#endif
