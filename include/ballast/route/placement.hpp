@@ -119,17 +119,7 @@ class placement {
   }
 
   /// Returns one word that differs if any piece differs.
-  [[nodiscard]] std::uint64_t digest() const noexcept
-  {
-    ballast::digest all;
-    all.add(ranks()).add(pieces_.offsets());
-    for (piece const& each : pieces()) {
-      all.add(to_index(each.rank))
-          .add(static_cast<std::uint64_t>(each.count))
-          .add(static_cast<std::uint64_t>(each.row));
-    }
-    return all.value();
-  }
+  [[nodiscard]] BALLAST_ONCE std::uint64_t digest() const noexcept;
 
   friend bool operator==(placement const& a, placement const& b)
   {
@@ -186,17 +176,9 @@ class placement_writer {
   std::vector<tokens>& rows_;
 };
 
-inline void expect_owners(std::size_t samples, std::size_t owners)
-{
-  BALLAST_EXPECTS(samples == owners, "there are lengths of ", counted(samples, "sample"),
-                  " and owners of ", owners);
-}
+BALLAST_ONCE void expect_owners(std::size_t samples, std::size_t owners);
 
-inline void expect_length(std::size_t sample, tokens length)
-{
-  BALLAST_EXPECTS(length >= 0 && length <= longest_sample, "sample ", sample, " has a length of ",
-                  length, ", which is not from 0 to ", longest_sample);
-}
+BALLAST_ONCE void expect_length(std::size_t sample, tokens length);
 
 }  // namespace detail
 
@@ -207,19 +189,8 @@ inline void expect_length(std::size_t sample, tokens length)
 ///             that has it.
 /// Expects     lengths from 0 to longest_sample, owners below `ranks`.
 /// Complexity  O(samples + ranks); no allocation after a step as large.
-inline void place(placement& where, std::span<tokens const> lengths, std::span<rank_id const> owner,
-                  std::size_t ranks)
-{
-  detail::expect_owners(lengths.size(), owner.size());
-  detail::placement_writer write(where, ranks);
-  for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
-    detail::expect_length(sample, lengths[sample]);
-    BALLAST_EXPECTS(to_index(owner[sample]) < ranks, "sample ", sample, " lies on rank ",
-                    owner[sample], " of ", ranks);
-    if (lengths[sample] > 0) { write.add(write.next_rows(owner[sample], {0, lengths[sample]})); }
-    write.end_sample();
-  }
-}
+BALLAST_ONCE void place(placement& where, std::span<tokens const> lengths,
+                        std::span<rank_id const> owner, std::size_t ranks);
 
 /// Puts every sample where its bag is: in chunks over the bag's GPUs, chunk g on its GPU g. A
 /// sample of fewer tokens than the bag has GPUs, where the bags admit it, has one token on each of
@@ -232,8 +203,139 @@ inline void place(placement& where, std::span<tokens const> lengths, std::span<r
 /// Expects     lengths from 0 to longest_sample; owners below bags.size(); every bag takes its
 ///             samples (bag_layout::takes).
 /// Complexity  O(samples + pieces + ranks); no allocation after a step as large.
-inline void place(placement& where, std::span<tokens const> lengths, std::span<bag_id const> owner,
-                  bag_layout const& bags)
+BALLAST_ONCE void place(placement& where, std::span<tokens const> lengths,
+                        std::span<bag_id const> owner, bag_layout const& bags);
+
+/// Puts every sample where a plan wants it: in chunks over the GPUs of the bag that owns it.
+///
+/// Expects     the plan's lengths and owners are those that partition() wrote.
+/// Errors      mismatch: the plan is for other bags. The placement is then empty.
+/// Complexity  O(samples + pieces + ranks); no allocation after a step as large.
+[[nodiscard]] BALLAST_ONCE result<void> place(placement& where, partition_plan const& plan,
+                                              bag_layout const& bags);
+
+/// Puts every sequence where a plan of hybrid sharding wants it: in chunks over the GPUs of the
+/// group that owns it, chunk g on the group's GPU g. The rows of a rank are pack by pack.
+///
+/// Expects     the plan's lengths, owners and samples are those that hybrid_sharding() wrote.
+/// Errors      mismatch: the plan is for other groups. The placement is then empty.
+/// Complexity  O(samples + pieces + groups + ranks); no allocation after a step as large.
+[[nodiscard]] BALLAST_ONCE result<void> place(placement& where, sharding_plan const& plan,
+                                              device_groups const& groups);
+
+/// Puts the samples of one slot where a plan of slots wants them: in chunks over the ranks of the
+/// group that owns each, chunk g on its rank g. Samples of other slots have no piece.
+///
+/// Complexity  O(samples + pieces + ranks); no allocation after a step as large.
+BALLAST_ONCE void place(placement& where, slots_plan const& plan, std::size_t slot);
+
+/// Puts the samples of one slot where they lie in a placement of all: from there a route takes them
+/// to where the slot computes them, and leaves the rows of others as they are.
+///
+/// Expects     a placement of the plan's samples; `where` is not `all`.
+/// Complexity  O(samples + pieces + ranks); no allocation after a step as large.
+BALLAST_ONCE void place(placement& where, slots_plan const& plan, std::size_t slot,
+                        placement const& all);
+
+/// Puts whole samples where they were read. Of samples that are no lengths, a plan knows the
+/// lengths: place(plan.lengths, all.source, all.ranks).
+///
+/// Expects     lengths from 0 to longest_sample, as a plan of them proves.
+/// Complexity  O(samples + ranks); no allocation after a step as large.
+BALLAST_ONCE void place_as_read(placement& where, gathered_samples<tokens> const& all);
+
+/// Puts parts of samples where their tokens lie in a placement of the samples: for images that an
+/// encoder has computed in another placement, and that the language model needs inside its
+/// sequences.
+///
+/// The items of this placement are the parts: size() counts them. Token t of a part is token
+/// part.first + t of its sample, on the same rank and in the same row. So a route to this
+/// placement writes into the samples' own arrays, and does not touch the rows between the parts.
+///
+/// Expects     parts that lie within their samples and do not overlap; `where` is not `samples`.
+/// Complexity  O(parts x pieces of a sample + ranks); no allocation after a step as large.
+BALLAST_ONCE void place_parts(placement& where, placement const& samples,
+                              std::span<sample_part const> parts);
+
+/// The same, but it returns a new placement.
+[[nodiscard]] BALLAST_ONCE placement place(std::span<tokens const> lengths,
+                                           std::span<rank_id const> owner, std::size_t ranks);
+
+/// The same, but it returns a new placement.
+[[nodiscard]] BALLAST_ONCE placement place(std::span<tokens const> lengths,
+                                           std::span<bag_id const> owner, bag_layout const& bags);
+
+/// The same, but it returns a new placement.
+[[nodiscard]] BALLAST_ONCE result<placement> place(partition_plan const& plan,
+                                                   bag_layout const& bags);
+
+/// The same, but it returns a new placement.
+[[nodiscard]] BALLAST_ONCE result<placement> place(sharding_plan const& plan,
+                                                   device_groups const& groups);
+
+/// The same, but it returns a new placement.
+[[nodiscard]] BALLAST_ONCE placement place_as_read(gathered_samples<tokens> const& all);
+
+/// The same, but it returns a new placement.
+[[nodiscard]] BALLAST_ONCE placement place_parts(placement const& samples,
+                                                 std::span<sample_part const> parts);
+
+/// Puts samples where their parts lie: the reverse of place_parts. A sample whose images were
+/// encoded on three ranks and whose text was read on a fourth has pieces on all four.
+///
+/// It tells place_by_node and measure_route where the tokens of whole samples come from. A rank's
+/// rows are its pieces sample after sample, which is the order of no array where there are several
+/// kinds: routes take the parts kind by kind.
+///
+/// Shapes      kinds: at least one, all over equally many ranks.
+/// In, out     where is overwritten; its memory is used again in the next step.
+/// Expects     each token of a sample is in one part, and the parts are below `samples`.
+/// Ensures     (1) token part.first + t of a sample is on the rank of token t of its part
+/// Complexity  O((samples + parts) kinds + pieces); no allocation after a step as large.
+BALLAST_ONCE void place(placement& where, workspace& memory, std::size_t samples,
+                        std::span<placement::parts_of_kind const> kinds);
+
+/// The same tokens where each process has the arrays of several ranks, as of its GPUs: process p
+/// has those of ranks p x joined to (p + 1) x joined - 1, one behind the other, and is rank p here.
+///
+/// Expects     joined >= 1, and the ranks of `each` are a multiple of it; where is not `each`.
+/// Complexity  O(pieces x joined + ranks); no allocation after a step as large.
+BALLAST_ONCE void join_ranks_into(placement& where, placement const& each, std::size_t joined);
+
+}  // namespace ballast::inline v0
+
+#ifndef BALLAST_COMPILED
+
+namespace ballast::inline v0 {
+
+[[nodiscard]] BALLAST_ONCE std::uint64_t placement::digest() const noexcept
+{
+  ballast::digest all;
+  all.add(ranks()).add(pieces_.offsets());
+  for (piece const& each : pieces()) {
+    all.add(to_index(each.rank))
+        .add(static_cast<std::uint64_t>(each.count))
+        .add(static_cast<std::uint64_t>(each.row));
+  }
+  return all.value();
+}
+
+BALLAST_ONCE void place(placement& where, std::span<tokens const> lengths,
+                        std::span<rank_id const> owner, std::size_t ranks)
+{
+  detail::expect_owners(lengths.size(), owner.size());
+  detail::placement_writer write(where, ranks);
+  for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
+    detail::expect_length(sample, lengths[sample]);
+    BALLAST_EXPECTS(to_index(owner[sample]) < ranks, "sample ", sample, " lies on rank ",
+                    owner[sample], " of ", ranks);
+    if (lengths[sample] > 0) { write.add(write.next_rows(owner[sample], {0, lengths[sample]})); }
+    write.end_sample();
+  }
+}
+
+BALLAST_ONCE void place(placement& where, std::span<tokens const> lengths,
+                        std::span<bag_id const> owner, bag_layout const& bags)
 {
   detail::expect_owners(lengths.size(), owner.size());
   detail::placement_writer write(where, bags.gpus());
@@ -254,13 +356,8 @@ inline void place(placement& where, std::span<tokens const> lengths, std::span<b
   }
 }
 
-/// Puts every sample where a plan wants it: in chunks over the GPUs of the bag that owns it.
-///
-/// Expects     the plan's lengths and owners are those that partition() wrote.
-/// Errors      mismatch: the plan is for other bags. The placement is then empty.
-/// Complexity  O(samples + pieces + ranks); no allocation after a step as large.
-[[nodiscard]] inline result<void> place(placement& where, partition_plan const& plan,
-                                        bag_layout const& bags)
+[[nodiscard]] BALLAST_ONCE result<void> place(placement& where, partition_plan const& plan,
+                                              bag_layout const& bags)
 {
   if (plan.bags_digest != bags.digest()) {
     where = {};
@@ -271,14 +368,8 @@ inline void place(placement& where, std::span<tokens const> lengths, std::span<b
   return {};
 }
 
-/// Puts every sequence where a plan of hybrid sharding wants it: in chunks over the GPUs of the
-/// group that owns it, chunk g on the group's GPU g. The rows of a rank are pack by pack.
-///
-/// Expects     the plan's lengths, owners and samples are those that hybrid_sharding() wrote.
-/// Errors      mismatch: the plan is for other groups. The placement is then empty.
-/// Complexity  O(samples + pieces + groups + ranks); no allocation after a step as large.
-[[nodiscard]] inline result<void> place(placement& where, sharding_plan const& plan,
-                                        device_groups const& groups)
+[[nodiscard]] BALLAST_ONCE result<void> place(placement& where, sharding_plan const& plan,
+                                              device_groups const& groups)
 {
   if (plan.groups_digest != groups.digest()) {
     where = {};
@@ -314,11 +405,7 @@ inline void place(placement& where, std::span<tokens const> lengths, std::span<b
   return {};
 }
 
-/// Puts the samples of one slot where a plan of slots wants them: in chunks over the ranks of the
-/// group that owns each, chunk g on its rank g. Samples of other slots have no piece.
-///
-/// Complexity  O(samples + pieces + ranks); no allocation after a step as large.
-inline void place(placement& where, slots_plan const& plan, std::size_t slot)
+BALLAST_ONCE void place(placement& where, slots_plan const& plan, std::size_t slot)
 {
   detail::placement_writer write(where, plan.ranks);
   for (std::size_t sample = 0; sample < plan.lengths.size(); ++sample) {
@@ -333,12 +420,8 @@ inline void place(placement& where, slots_plan const& plan, std::size_t slot)
   }
 }
 
-/// Puts the samples of one slot where they lie in a placement of all: from there a route takes them
-/// to where the slot computes them, and leaves the rows of others as they are.
-///
-/// Expects     a placement of the plan's samples; `where` is not `all`.
-/// Complexity  O(samples + pieces + ranks); no allocation after a step as large.
-inline void place(placement& where, slots_plan const& plan, std::size_t slot, placement const& all)
+BALLAST_ONCE void place(placement& where, slots_plan const& plan, std::size_t slot,
+                        placement const& all)
 {
   BALLAST_EXPECTS(&where != &all, "a placement cannot be made of parts of itself");
   detail::expect_owners(all.size(), plan.owner.size());
@@ -355,28 +438,13 @@ inline void place(placement& where, slots_plan const& plan, std::size_t slot, pl
   }
 }
 
-/// Puts whole samples where they were read. Of samples that are no lengths, a plan knows the
-/// lengths: place(plan.lengths, all.source, all.ranks).
-///
-/// Expects     lengths from 0 to longest_sample, as a plan of them proves.
-/// Complexity  O(samples + ranks); no allocation after a step as large.
-inline void place_as_read(placement& where, gathered_samples<tokens> const& all)
+BALLAST_ONCE void place_as_read(placement& where, gathered_samples<tokens> const& all)
 {
   place(where, detail::span_of(all.samples), detail::span_of(all.source), all.ranks);
 }
 
-/// Puts parts of samples where their tokens lie in a placement of the samples: for images that an
-/// encoder has computed in another placement, and that the language model needs inside its
-/// sequences.
-///
-/// The items of this placement are the parts: size() counts them. Token t of a part is token
-/// part.first + t of its sample, on the same rank and in the same row. So a route to this
-/// placement writes into the samples' own arrays, and does not touch the rows between the parts.
-///
-/// Expects     parts that lie within their samples and do not overlap; `where` is not `samples`.
-/// Complexity  O(parts x pieces of a sample + ranks); no allocation after a step as large.
-inline void place_parts(placement& where, placement const& samples,
-                        std::span<sample_part const> parts)
+BALLAST_ONCE void place_parts(placement& where, placement const& samples,
+                              std::span<sample_part const> parts)
 {
   BALLAST_EXPECTS(&where != &samples, "a placement cannot be made of parts of itself");
   detail::placement_writer write(where, samples.ranks());
@@ -400,71 +468,55 @@ inline void place_parts(placement& where, placement const& samples,
   }
 }
 
-/// The same, but it returns a new placement.
-[[nodiscard]] inline placement place(std::span<tokens const> lengths,
-                                     std::span<rank_id const> owner, std::size_t ranks)
+[[nodiscard]] BALLAST_ONCE placement place(std::span<tokens const> lengths,
+                                           std::span<rank_id const> owner, std::size_t ranks)
 {
   placement where;
   place(where, lengths, owner, ranks);
   return where;
 }
 
-/// The same, but it returns a new placement.
-[[nodiscard]] inline placement place(std::span<tokens const> lengths, std::span<bag_id const> owner,
-                                     bag_layout const& bags)
+[[nodiscard]] BALLAST_ONCE placement place(std::span<tokens const> lengths,
+                                           std::span<bag_id const> owner, bag_layout const& bags)
 {
   placement where;
   place(where, lengths, owner, bags);
   return where;
 }
 
-/// The same, but it returns a new placement.
-[[nodiscard]] inline result<placement> place(partition_plan const& plan, bag_layout const& bags)
+[[nodiscard]] BALLAST_ONCE result<placement> place(partition_plan const& plan,
+                                                   bag_layout const& bags)
 {
   placement where;
   if (auto done = place(where, plan, bags); !done) { return tl::unexpected(done.error()); }
   return where;
 }
 
-/// The same, but it returns a new placement.
-[[nodiscard]] inline result<placement> place(sharding_plan const& plan, device_groups const& groups)
+[[nodiscard]] BALLAST_ONCE result<placement> place(sharding_plan const& plan,
+                                                   device_groups const& groups)
 {
   placement where;
   if (auto done = place(where, plan, groups); !done) { return tl::unexpected(done.error()); }
   return where;
 }
 
-/// The same, but it returns a new placement.
-[[nodiscard]] inline placement place_as_read(gathered_samples<tokens> const& all)
+[[nodiscard]] BALLAST_ONCE placement place_as_read(gathered_samples<tokens> const& all)
 {
   placement where;
   place_as_read(where, all);
   return where;
 }
 
-/// The same, but it returns a new placement.
-[[nodiscard]] inline placement place_parts(placement const& samples,
-                                           std::span<sample_part const> parts)
+[[nodiscard]] BALLAST_ONCE placement place_parts(placement const& samples,
+                                                 std::span<sample_part const> parts)
 {
   placement where;
   place_parts(where, samples, parts);
   return where;
 }
 
-/// Puts samples where their parts lie: the reverse of place_parts. A sample whose images were
-/// encoded on three ranks and whose text was read on a fourth has pieces on all four.
-///
-/// It tells place_by_node and measure_route where the tokens of whole samples come from. A rank's
-/// rows are its pieces sample after sample, which is the order of no array where there are several
-/// kinds: routes take the parts kind by kind.
-///
-/// Shapes      kinds: at least one, all over equally many ranks.
-/// In, out     where is overwritten; its memory is used again in the next step.
-/// Expects     each token of a sample is in one part, and the parts are below `samples`.
-/// Ensures     (1) token part.first + t of a sample is on the rank of token t of its part
-/// Complexity  O((samples + parts) kinds + pieces); no allocation after a step as large.
-inline void place(placement& where, workspace& memory, std::size_t samples,
-                  std::span<placement::parts_of_kind const> kinds)
+BALLAST_ONCE void place(placement& where, workspace& memory, std::size_t samples,
+                        std::span<placement::parts_of_kind const> kinds)
 {
   BALLAST_EXPECTS(!kinds.empty(), "samples of no parts were to be placed");
   auto scratch = memory.open();
@@ -496,12 +548,7 @@ inline void place(placement& where, workspace& memory, std::size_t samples,
   }
 }
 
-/// The same tokens where each process has the arrays of several ranks, as of its GPUs: process p
-/// has those of ranks p x joined to (p + 1) x joined - 1, one behind the other, and is rank p here.
-///
-/// Expects     joined >= 1, and the ranks of `each` are a multiple of it; where is not `each`.
-/// Complexity  O(pieces x joined + ranks); no allocation after a step as large.
-inline void join_ranks_into(placement& where, placement const& each, std::size_t joined)
+BALLAST_ONCE void join_ranks_into(placement& where, placement const& each, std::size_t joined)
 {
   BALLAST_EXPECTS(&where != &each, "a placement cannot be joined in place");
   BALLAST_EXPECTS(joined >= 1 && each.ranks() % joined == 0, "a placement over ",
@@ -524,4 +571,22 @@ inline void join_ranks_into(placement& where, placement const& each, std::size_t
   }
 }
 
+namespace detail {
+
+BALLAST_ONCE void expect_owners(std::size_t samples, std::size_t owners)
+{
+  BALLAST_EXPECTS(samples == owners, "there are lengths of ", counted(samples, "sample"),
+                  " and owners of ", owners);
+}
+
+BALLAST_ONCE void expect_length(std::size_t sample, tokens length)
+{
+  BALLAST_EXPECTS(length >= 0 && length <= longest_sample, "sample ", sample, " has a length of ",
+                  length, ", which is not from 0 to ", longest_sample);
+}
+
+}  // namespace detail
+
 }  // namespace ballast::inline v0
+
+#endif

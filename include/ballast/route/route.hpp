@@ -26,16 +26,15 @@ concept exchange_mover = requires(M& mover, std::span<std::byte> messages) {
 
 /// The part of a mover that all movers on the host have in common: messages lie in the
 /// communicator's scratch, and have arrived when its wait() returns.
-template <communicator C>
 class host_messages {
  public:
-  explicit host_messages(C& comm) : comm_(comm) {}
+  explicit host_messages(any_communicator comm) : comm_(comm) {}
 
   [[nodiscard]] std::span<std::byte> room(std::size_t bytes) const { return comm_.scratch(bytes); }
   [[nodiscard]] result<void> arrive() const { return comm_.wait(); }
 
  private:
-  C& comm_;
+  any_communicator comm_;
 };
 
 /// Runs the operations of an exchange in their order, for routes and for Ulysses, on the host and
@@ -78,29 +77,7 @@ template <communicator C, std::invocable<std::span<std::size_t>, std::span<std::
 
 enum class route_direction { forward, reverse };
 
-inline void check_rows(row_traffic const& traffic, std::span<row_array const> arrays)
-{
-  for (row_array const& array : arrays) {
-    auto const number = &array - arrays.data();
-    BALLAST_EXPECTS(array.row_bytes >= 1, "array ", number, " has rows of no bytes");
-    BALLAST_EXPECTS(
-        array.from.size() == static_cast<std::size_t>(traffic.rows_before) * array.row_bytes,
-        "array ", number, " has ", counted(array.from.size(), "byte"), " in `from`, and rank ",
-        traffic.rank, " has ", counted(traffic.rows_before, "row"), " of ",
-        counted(array.row_bytes, "byte"), " before the exchange");
-    BALLAST_EXPECTS(
-        array.to.size() == static_cast<std::size_t>(traffic.rows_after) * array.row_bytes, "array ",
-        number, " has ", counted(array.to.size(), "byte"), " in `to`, and rank ", traffic.rank,
-        " has ", counted(traffic.rows_after, "row"), " of ", counted(array.row_bytes, "byte"),
-        " after the exchange");
-    for (row_array const& other : arrays) {
-      BALLAST_EXPECTS(!overlapping(array.to, other.from), "`to` of array ", number,
-                      " overlaps `from` of array ", &other - arrays.data());
-      BALLAST_EXPECTS(&array == &other || !overlapping(array.to, other.to), "`to` of array ",
-                      number, " overlaps `to` of array ", &other - arrays.data());
-    }
-  }
-}
+BALLAST_ONCE void check_rows(row_traffic const& traffic, std::span<row_array const> arrays);
 
 /// An exchange of rows. The mover copies the rows of these arrays, in the direction of `traffic`.
 template <communicator C, exchange_mover Mover>
@@ -120,63 +97,13 @@ template <communicator C, exchange_mover Mover>
 }
 
 /// Copies the rows that stay on their rank.
-inline void keep_rows(route_plan const& plan, bool forward, std::span<row_array const> arrays)
-{
-  for (row_array const& array : arrays) {
-    for (route_plan::kept_rows const kept : plan.kept) {
-      auto const from = static_cast<std::size_t>(forward ? kept.from_row : kept.to_row);
-      auto const to = static_cast<std::size_t>(forward ? kept.to_row : kept.from_row);
-      std::memcpy(&array.to[to * array.row_bytes], &array.from[from * array.row_bytes],
-                  static_cast<std::size_t>(kept.count) * array.row_bytes);
-    }
-  }
-}
+BALLAST_ONCE void keep_rows(route_plan const& plan, bool forward,
+                            std::span<row_array const> arrays);
 
-/// Copies rows on the host.
-template <communicator C>
-class host_row_mover : public host_messages<C> {
- public:
-  host_row_mover(C& comm, route_plan const& plan, route_direction direction,
-                 std::span<row_array const> arrays)
-      : host_messages<C>(comm),
-        plan_(plan),
-        forward_(direction == route_direction::forward),
-        arrays_(arrays)
-  {}
-
-  [[nodiscard]] result<void> pack(std::span<std::byte> outgoing) const
-  {
-    pack_rows(forward_ ? plan_.sent : plan_.received, arrays_, outgoing);
-    return {};
-  }
-
-  [[nodiscard]] result<void> keep() const
-  {
-    keep_rows(plan_, forward_, arrays_);
-    return {};
-  }
-
-  [[nodiscard]] result<void> unpack(std::span<std::byte const> incoming) const
-  {
-    unpack_rows(forward_ ? plan_.received : plan_.sent, arrays_, incoming);
-    return {};
-  }
-
- private:
-  route_plan const& plan_;
-  bool forward_;
-  std::span<row_array const> arrays_;
-};
-
-template <communicator C>
-[[nodiscard]] result<void> route_on_host(C& comm, route_plan const& plan, route_direction direction,
-                                         std::span<row_array const> arrays, workspace& memory)
-{
-  row_traffic const forward{plan.rank,        plan.rows_before,     plan.rows_after,
-                            plan.sent.rows(), plan.received.rows(), plan.word};
-  return exchange_rows(comm, direction == route_direction::forward ? forward : forward.reversed(),
-                       arrays, memory, host_row_mover<C>(comm, plan, direction, arrays));
-}
+[[nodiscard]] BALLAST_ONCE result<void> route_on_host(any_communicator comm, route_plan const& plan,
+                                                      route_direction direction,
+                                                      std::span<row_array const> arrays,
+                                                      workspace& memory);
 
 }  // namespace detail
 
@@ -274,3 +201,97 @@ class host_carrier {
 };
 
 }  // namespace ballast::inline v0
+
+#ifndef BALLAST_COMPILED
+
+namespace ballast::inline v0 {
+
+namespace detail {
+
+BALLAST_ONCE void check_rows(row_traffic const& traffic, std::span<row_array const> arrays)
+{
+  for (row_array const& array : arrays) {
+    auto const number = &array - arrays.data();
+    BALLAST_EXPECTS(array.row_bytes >= 1, "array ", number, " has rows of no bytes");
+    BALLAST_EXPECTS(
+        array.from.size() == static_cast<std::size_t>(traffic.rows_before) * array.row_bytes,
+        "array ", number, " has ", counted(array.from.size(), "byte"), " in `from`, and rank ",
+        traffic.rank, " has ", counted(traffic.rows_before, "row"), " of ",
+        counted(array.row_bytes, "byte"), " before the exchange");
+    BALLAST_EXPECTS(
+        array.to.size() == static_cast<std::size_t>(traffic.rows_after) * array.row_bytes, "array ",
+        number, " has ", counted(array.to.size(), "byte"), " in `to`, and rank ", traffic.rank,
+        " has ", counted(traffic.rows_after, "row"), " of ", counted(array.row_bytes, "byte"),
+        " after the exchange");
+    for (row_array const& other : arrays) {
+      BALLAST_EXPECTS(!overlapping(array.to, other.from), "`to` of array ", number,
+                      " overlaps `from` of array ", &other - arrays.data());
+      BALLAST_EXPECTS(&array == &other || !overlapping(array.to, other.to), "`to` of array ",
+                      number, " overlaps `to` of array ", &other - arrays.data());
+    }
+  }
+}
+
+BALLAST_ONCE void keep_rows(route_plan const& plan, bool forward, std::span<row_array const> arrays)
+{
+  for (row_array const& array : arrays) {
+    for (route_plan::kept_rows const kept : plan.kept) {
+      auto const from = static_cast<std::size_t>(forward ? kept.from_row : kept.to_row);
+      auto const to = static_cast<std::size_t>(forward ? kept.to_row : kept.from_row);
+      std::memcpy(&array.to[to * array.row_bytes], &array.from[from * array.row_bytes],
+                  static_cast<std::size_t>(kept.count) * array.row_bytes);
+    }
+  }
+}
+
+/// Copies rows on the host.
+class host_row_mover : public host_messages {
+ public:
+  host_row_mover(any_communicator comm, route_plan const& plan, route_direction direction,
+                 std::span<row_array const> arrays)
+      : host_messages(comm),
+        plan_(plan),
+        forward_(direction == route_direction::forward),
+        arrays_(arrays)
+  {}
+
+  [[nodiscard]] result<void> pack(std::span<std::byte> outgoing) const
+  {
+    pack_rows(forward_ ? plan_.sent : plan_.received, arrays_, outgoing);
+    return {};
+  }
+
+  [[nodiscard]] result<void> keep() const
+  {
+    keep_rows(plan_, forward_, arrays_);
+    return {};
+  }
+
+  [[nodiscard]] result<void> unpack(std::span<std::byte const> incoming) const
+  {
+    unpack_rows(forward_ ? plan_.received : plan_.sent, arrays_, incoming);
+    return {};
+  }
+
+ private:
+  route_plan const& plan_;
+  bool forward_;
+  std::span<row_array const> arrays_;
+};
+
+[[nodiscard]] BALLAST_ONCE result<void> route_on_host(any_communicator comm, route_plan const& plan,
+                                                      route_direction direction,
+                                                      std::span<row_array const> arrays,
+                                                      workspace& memory)
+{
+  row_traffic const forward{plan.rank,        plan.rows_before,     plan.rows_after,
+                            plan.sent.rows(), plan.received.rows(), plan.word};
+  return exchange_rows(comm, direction == route_direction::forward ? forward : forward.reversed(),
+                       arrays, memory, host_row_mover(comm, plan, direction, arrays));
+}
+
+}  // namespace detail
+
+}  // namespace ballast::inline v0
+
+#endif

@@ -69,25 +69,12 @@ class route_table {
   };
 
   /// Clears the table, for `ranks` peers.
-  void start(std::size_t ranks)
-  {
-    found_.clear();
-    rows_.assign(ranks, 0);
-  }
+  BALLAST_ONCE void start(std::size_t ranks);
 
-  void add(rank_id peer, range rows)
-  {
-    found_.push_back({peer, rows});
-    rows_[to_index(peer)] += rows.count;
-  }
+  BALLAST_ONCE void add(rank_id peer, range rows);
 
   /// Sorts by peer; ranges of one peer stay in the order in which they were added.
-  void finish()
-  {
-    ranges_.fill(rows_.size(), [this](auto const& visit) {
-      for (auto const& [peer, rows] : found_) { visit(peer, rows); }
-    });
-  }
+  BALLAST_ONCE void finish();
 
   /// The ranges of one peer's message, in this order.
   [[nodiscard]] std::span<range const> operator[](rank_id peer) const
@@ -149,7 +136,60 @@ struct route_plan {
 /// Source      the single all-to-all is that of K. Zhang et al., "KnapFormer", arXiv 2508.06001;
 ///             the composition is that of "OrchMLLM", arXiv 2503.23830 (Pi_M after the inverse of
 ///             Pi_E).
-inline void plan_route(route_plan& plan, placement const& from, placement const& to, rank_id rank)
+BALLAST_ONCE void plan_route(route_plan& plan, placement const& from, placement const& to,
+                             rank_id rank);
+
+/// The same, but returns a new plan.
+[[nodiscard]] BALLAST_ONCE route_plan plan_route(placement const& from, placement const& to,
+                                                 rank_id rank);
+
+/// What the host must know of one rank's part in an exchange of rows; the host need not reach the
+/// rows themselves.
+///
+/// Shapes      sent[ranks], received[ranks]: rows to each peer and from each peer, 0 for the rank
+///             itself.
+struct row_traffic {
+  rank_id rank{};
+  tokens rows_before = 0;  ///< of the rank's arrays, before the exchange
+  tokens rows_after = 0;   ///< and after it
+  std::span<tokens const> sent;
+  std::span<tokens const> received;
+  std::uint64_t plan = 0;  ///< a word of the plan and its direction, the same on every rank
+
+  /// The traffic of the reverse exchange.
+  [[nodiscard]] row_traffic reversed() const
+  {
+    return {rank, rows_after, rows_before, received, sent, ~plan};
+  }
+};
+
+}  // namespace ballast::inline v0
+
+#ifndef BALLAST_COMPILED
+
+namespace ballast::inline v0 {
+
+BALLAST_ONCE void route_table::start(std::size_t ranks)
+{
+  found_.clear();
+  rows_.assign(ranks, 0);
+}
+
+BALLAST_ONCE void route_table::add(rank_id peer, range rows)
+{
+  found_.push_back({peer, rows});
+  rows_[to_index(peer)] += rows.count;
+}
+
+BALLAST_ONCE void route_table::finish()
+{
+  ranges_.fill(rows_.size(), [this](auto const& visit) {
+    for (auto const& [peer, rows] : found_) { visit(peer, rows); }
+  });
+}
+
+BALLAST_ONCE void plan_route(route_plan& plan, placement const& from, placement const& to,
+                             rank_id rank)
 {
   plan.rank = rank;
   plan.rows_before = from.rows(rank);
@@ -174,32 +214,14 @@ inline void plan_route(route_plan& plan, placement const& from, placement const&
   plan.word = all.value();
 }
 
-/// The same, but returns a new plan.
-[[nodiscard]] inline route_plan plan_route(placement const& from, placement const& to, rank_id rank)
+[[nodiscard]] BALLAST_ONCE route_plan plan_route(placement const& from, placement const& to,
+                                                 rank_id rank)
 {
   route_plan plan;
   plan_route(plan, from, to, rank);
   return plan;
 }
 
-/// What the host must know of one rank's part in an exchange of rows; the host need not reach the
-/// rows themselves.
-///
-/// Shapes      sent[ranks], received[ranks]: rows to each peer and from each peer, 0 for the rank
-///             itself.
-struct row_traffic {
-  rank_id rank{};
-  tokens rows_before = 0;  ///< of the rank's arrays, before the exchange
-  tokens rows_after = 0;   ///< and after it
-  std::span<tokens const> sent;
-  std::span<tokens const> received;
-  std::uint64_t plan = 0;  ///< a word of the plan and its direction, the same on every rank
-
-  /// The traffic of the reverse exchange.
-  [[nodiscard]] row_traffic reversed() const
-  {
-    return {rank, rows_after, rows_before, received, sent, ~plan};
-  }
-};
-
 }  // namespace ballast::inline v0
+
+#endif

@@ -51,20 +51,10 @@ template <class From, class To>
 namespace detail {
 
 /// A word of how many arrays there are and how wide: the same on every rank.
-[[nodiscard]] inline std::uint64_t word_of(std::span<row_array const> arrays)
-{
-  digest all;
-  for (row_array const& each : arrays) { all.add(each.row_bytes).add(each.element_bytes); }
-  return all.add(arrays.size()).value();
-}
+[[nodiscard]] BALLAST_ONCE std::uint64_t word_of(std::span<row_array const> arrays);
 
-[[nodiscard]] inline bool overlapping(std::span<std::byte const> one,
-                                      std::span<std::byte const> other)
-{
-  std::less<> const before;  // orders pointers into different arrays, which < need not
-  return !one.empty() && !other.empty() && before(one.data(), other.data() + other.size()) &&
-         before(other.data(), one.data() + one.size());
-}
+[[nodiscard]] BALLAST_ONCE bool overlapping(std::span<std::byte const> one,
+                                            std::span<std::byte const> other);
 
 }  // namespace detail
 
@@ -87,19 +77,8 @@ inline constexpr std::size_t message_alignment = 16;
 ///
 /// Shapes      rows[ranks], bytes[ranks].
 /// Complexity  O(ranks x arrays).
-inline void message_bytes(std::span<tokens const> rows, std::span<row_array const> arrays,
-                          std::span<std::size_t> bytes)
-{
-  BALLAST_EXPECTS(bytes.size() == rows.size(), "there is room for the bytes of ",
-                  detail::counted(bytes.size(), "message"), " to ",
-                  detail::counted(rows.size(), "peer"));
-  for (std::size_t peer = 0; peer < bytes.size(); ++peer) {
-    bytes[peer] = 0;
-    for (row_array const& array : arrays) {
-      bytes[peer] += block_bytes(rows[peer], array.row_bytes);
-    }
-  }
-}
+BALLAST_ONCE void message_bytes(std::span<tokens const> rows, std::span<row_array const> arrays,
+                                std::span<std::size_t> bytes);
 
 namespace detail {
 
@@ -136,30 +115,12 @@ void walk_messages(route_table const& table, std::span<row_array const> arrays, 
 /// Shapes      messages: the sum of message_bytes(), and `head` bytes more for each message.
 /// Ensures     the first `head` bytes of each message are left alone
 /// Complexity  O(ranks + ranges x arrays) and one copy of the bytes.
-inline void pack_rows(route_table const& table, std::span<row_array const> arrays,
-                      std::span<std::byte> messages, std::size_t head = 0)
-{
-  detail::walk_messages(
-      table, arrays, head,
-      [&](row_array const& array, std::size_t row, std::size_t bytes, std::size_t offset) {
-        std::memcpy(&messages[offset], &array.from[row], bytes);
-      },
-      [&](std::size_t offset, std::size_t bytes) {
-        if (bytes > 0) { std::memset(&messages[offset], 0, bytes); }
-      });
-}
+BALLAST_ONCE void pack_rows(route_table const& table, std::span<row_array const> arrays,
+                            std::span<std::byte> messages, std::size_t head = 0);
 
 /// Copies messages into the rows that they are for: the inverse of pack_rows.
-inline void unpack_rows(route_table const& table, std::span<row_array const> arrays,
-                        std::span<std::byte const> messages, std::size_t head = 0)
-{
-  detail::walk_messages(
-      table, arrays, head,
-      [&](row_array const& array, std::size_t row, std::size_t bytes, std::size_t offset) {
-        std::memcpy(&array.to[row], &messages[offset], bytes);
-      },
-      [](std::size_t, std::size_t) {});
-}
+BALLAST_ONCE void unpack_rows(route_table const& table, std::span<row_array const> arrays,
+                              std::span<std::byte const> messages, std::size_t head = 0);
 
 /// How rows of sequences travel beside rows of tokens: one row for each sequence, such as the
 /// timestep and the pooled text by which a diffusion transformer modulates all its tokens. Every GPU
@@ -183,22 +144,9 @@ struct sequence_rows {
 /// Ensures     (1) `there` has as many rows as the rank's bag has sequences, by ascending number
 ///             (2) all ranks that plan from the same arguments plan one exchange
 /// Complexity  O(sequences x GPUs of a bag + ranks).
-[[nodiscard]] inline sequence_rows plan_sequence_rows(std::span<rank_id const> source,
-                                                      std::span<bag_id const> owner,
-                                                      bag_layout const& bags, rank_id rank)
-{
-  BALLAST_EXPECTS(source.size() == owner.size(), "there are sources of ",
-                  detail::counted(source.size(), "sequence"), " and bags of ", owner.size());
-  // A sequence with a token for each GPU of its bag is split into one token for each.
-  std::vector<tokens> lengths;
-  sequence_rows made;
-  for (std::size_t sequence = 0; sequence < source.size(); ++sequence) {
-    lengths.push_back(bags[owner[sequence]].gpus);
-    if (source[sequence] == rank) { made.copies.push_back(lengths.back()); }
-  }
-  plan_route(made.route, place(lengths, source, bags.gpus()), place(lengths, owner, bags), rank);
-  return made;
-}
+[[nodiscard]] BALLAST_ONCE sequence_rows plan_sequence_rows(std::span<rank_id const> source,
+                                                            std::span<bag_id const> owner,
+                                                            bag_layout const& bags, rank_id rank);
 
 /// Writes each row as often as it has copies.
 ///
@@ -238,3 +186,85 @@ void sum_rows(std::span<tokens const> copies, std::span<T const> repeated, std::
 }
 
 }  // namespace ballast::inline v0
+
+#ifndef BALLAST_COMPILED
+
+namespace ballast::inline v0 {
+
+namespace detail {
+
+[[nodiscard]] BALLAST_ONCE std::uint64_t word_of(std::span<row_array const> arrays)
+{
+  digest all;
+  for (row_array const& each : arrays) { all.add(each.row_bytes).add(each.element_bytes); }
+  return all.add(arrays.size()).value();
+}
+
+[[nodiscard]] BALLAST_ONCE bool overlapping(std::span<std::byte const> one,
+                                            std::span<std::byte const> other)
+{
+  std::less<> const before;  // orders pointers into different arrays, which < need not
+  return !one.empty() && !other.empty() && before(one.data(), other.data() + other.size()) &&
+         before(other.data(), one.data() + one.size());
+}
+
+}  // namespace detail
+
+BALLAST_ONCE void message_bytes(std::span<tokens const> rows, std::span<row_array const> arrays,
+                                std::span<std::size_t> bytes)
+{
+  BALLAST_EXPECTS(bytes.size() == rows.size(), "there is room for the bytes of ",
+                  detail::counted(bytes.size(), "message"), " to ",
+                  detail::counted(rows.size(), "peer"));
+  for (std::size_t peer = 0; peer < bytes.size(); ++peer) {
+    bytes[peer] = 0;
+    for (row_array const& array : arrays) {
+      bytes[peer] += block_bytes(rows[peer], array.row_bytes);
+    }
+  }
+}
+
+BALLAST_ONCE void pack_rows(route_table const& table, std::span<row_array const> arrays,
+                            std::span<std::byte> messages, std::size_t head)
+{
+  detail::walk_messages(
+      table, arrays, head,
+      [&](row_array const& array, std::size_t row, std::size_t bytes, std::size_t offset) {
+        std::memcpy(&messages[offset], &array.from[row], bytes);
+      },
+      [&](std::size_t offset, std::size_t bytes) {
+        if (bytes > 0) { std::memset(&messages[offset], 0, bytes); }
+      });
+}
+
+BALLAST_ONCE void unpack_rows(route_table const& table, std::span<row_array const> arrays,
+                              std::span<std::byte const> messages, std::size_t head)
+{
+  detail::walk_messages(
+      table, arrays, head,
+      [&](row_array const& array, std::size_t row, std::size_t bytes, std::size_t offset) {
+        std::memcpy(&array.to[row], &messages[offset], bytes);
+      },
+      [](std::size_t, std::size_t) {});
+}
+
+[[nodiscard]] BALLAST_ONCE sequence_rows plan_sequence_rows(std::span<rank_id const> source,
+                                                            std::span<bag_id const> owner,
+                                                            bag_layout const& bags, rank_id rank)
+{
+  BALLAST_EXPECTS(source.size() == owner.size(), "there are sources of ",
+                  detail::counted(source.size(), "sequence"), " and bags of ", owner.size());
+  // A sequence with a token for each GPU of its bag is split into one token for each.
+  std::vector<tokens> lengths;
+  sequence_rows made;
+  for (std::size_t sequence = 0; sequence < source.size(); ++sequence) {
+    lengths.push_back(bags[owner[sequence]].gpus);
+    if (source[sequence] == rank) { made.copies.push_back(lengths.back()); }
+  }
+  plan_route(made.route, place(lengths, source, bags.gpus()), place(lengths, owner, bags), rank);
+  return made;
+}
+
+}  // namespace ballast::inline v0
+
+#endif
