@@ -203,13 +203,19 @@ std::string page_of(grid_run const& run)
        {"Empty cells", fmt::format("{:.1f} %", 100 * mean_of(run, &grid_step_figures::empty_share)),
         "ranks run a dummy there"}});
   page.add_chart("Work per GPU", "The first step: as its samples were read, and as planned.",
-                 pages::load_chart(pages::work_per_gpu(run.first_before, work.gpus()),
-                                   pages::work_per_gpu(run.first_after, work.gpus()), unit));
+                 [&](pages::chart_size const& size) {
+                   return pages::load_chart(pages::work_per_gpu(run.first_before, work.gpus()),
+                                            pages::work_per_gpu(run.first_after, work.gpus()), unit,
+                                            {}, size);
+                 });
   page.add_chart("Grid",
                  "The first step again, over time. Each row is a GPU. Before, a bar is a sample; "
                  "after, it is a microbatch (stronger colour: longer), and grey is a GPU that "
                  "waits.",
-                 pages::gantt_chart(run.first_before, run.first_after, work.gpus(), unit));
+                 [&](pages::chart_size const& size) {
+                   return pages::gantt_chart(run.first_before, run.first_after, work.gpus(), unit,
+                                             size);
+                 });
   pages::html_table table(
       {"Step", "Microbatches", "At least", "Step / mean", "Gap", "Empty cells", "Why so many"});
   constexpr std::size_t most_rows = 100;

@@ -598,6 +598,8 @@ CLI::App& add_report(CLI::App& app, cli::report_options& options)
   report.get_option("log")->required();
   add_file(report, "--output", options.output,
            "The HTML page (default: the name of the log with .html behind it)");
+  add_file(report, "--times", options.times,
+           "Write the measured times to this CSV file, as plan --measured reads it");
   return report;
 }
 

@@ -5,6 +5,7 @@
 #include "notes.hpp"
 #include "out_of_memory.hpp"
 #include "output.hpp"
+#include "output_files.hpp"
 #include "output_paths.hpp"
 #include "progress.hpp"
 #include "shown_text.hpp"
@@ -18,10 +19,12 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include <variant>
+#include <charconv>
 
 namespace cli {
 namespace {
+
+using ballast::report::step_log;
 
 /// An array of whole numbers that an Integer can hold, or nothing.
 template <class Integer>
@@ -49,11 +52,11 @@ pages::spread spread_of(std::vector<double> const& values)
 }
 
 /// The tasks of a pipeline's step, or what is wrong with them.
-tl::expected<pages::log_page_pipeline, std::string> read_tasks(std::uint64_t step,
-                                                               nlohmann::json const& array)
+tl::expected<std::vector<step_log::task>, std::string> read_tasks(std::uint64_t step,
+                                                                  nlohmann::json const& array)
 {
   if (!array.is_array()) { return tl::unexpected<std::string>("'tasks' is no array"); }
-  std::vector<ballast::report::step_log::task> tasks;
+  std::vector<step_log::task> tasks;
   for (auto const& task : array) {
     auto const numbers = numbers_in<std::int64_t>(task);
     if (!numbers || numbers->size() != 8 ||
@@ -67,11 +70,16 @@ tl::expected<pages::log_page_pipeline, std::string> read_tasks(std::uint64_t ste
     auto const index = [&of](std::size_t at) { return static_cast<std::uint32_t>(of[at]); };
     tasks.push_back({index(0), index(1), index(2), of[3] == 1, of[4], of[5], of[6], of[7]});
   }
-  if (auto const right = ballast::report::step_log::check(step, tasks); !right) {
+  if (auto const right = step_log::check(step, tasks); !right) {
     return tl::unexpected(right.error().message);
   }
+  return tasks;
+}
+
+pages::log_page_pipeline bars_of(std::uint64_t step, std::vector<step_log::task> const& tasks)
+{
   pages::log_page_pipeline pipeline{step};
-  for (ballast::report::step_log::task const& task : tasks) {
+  for (step_log::task const& task : tasks) {
     pages::pipeline_bar bar{ballast::to_id<ballast::pipeline_rank>(task.rank),
                             ballast::to_id<ballast::stage_id>(task.stage),
                             ballast::to_id<ballast::microbatch_id>(task.microbatch),
@@ -90,9 +98,30 @@ tl::expected<pages::log_page_pipeline, std::string> read_tasks(std::uint64_t ste
   return pipeline;
 }
 
+/// A line of a step_log: a step, or the tasks of one of a pipeline.
+struct logged_line {
+  logged_step step;
+  std::vector<step_log::task> tasks = {};
+};
+
+/// How many samples a bag gets, as step_log writes it; nothing if it is none of its rules.
+std::optional<ballast::counts> read_rule(std::string_view text)
+{
+  auto const colon = std::min(text.find(':'), text.size());
+  for (std::size_t rule = 0; rule < step_log::rule_names.size(); ++rule) {
+    if (step_log::rule_names[rule] != text.substr(0, colon)) { continue; }
+    ballast::counts read{static_cast<ballast::counts::rule>(rule), 1};
+    auto const number = text.substr(std::min(colon + 1, text.size()));
+    auto const done = std::from_chars(number.data(), number.data() + number.size(), read.number);
+    bool const whole = done.ec == std::errc{} && done.ptr == number.data() + number.size();
+    if (!number.empty() && (!whole || read.number < 1)) { return std::nullopt; }
+    return read;
+  }
+  return std::nullopt;
+}
+
 /// A line of a step_log, or what is wrong with it.
-tl::expected<std::variant<pages::log_page_step, pages::log_page_pipeline>, std::string> read_line(
-    std::string_view text)
+tl::expected<logged_line, std::string> read_line(std::string_view text)
 {
   auto const line = nlohmann::json::parse(text, nullptr, false);
   if (!line.is_object()) { return tl::unexpected<std::string>("it is no object of JSON"); }
@@ -100,61 +129,146 @@ tl::expected<std::variant<pages::log_page_step, pages::log_page_pipeline>, std::
   if (number == line.end() || !number->is_number_unsigned()) {
     return tl::unexpected<std::string>("'step' is no whole number from 0");
   }
-  auto const step_number = number->get<std::uint64_t>();
+  logged_line read_all;
+  logged_step& step = read_all.step;
+  step.step = number->get<std::uint64_t>();
   if (auto const tasks = line.find("tasks"); tasks != line.end()) {
-    return read_tasks(step_number, *tasks);
+    auto read = read_tasks(step.step, *tasks);
+    if (!read) { return tl::unexpected(read.error()); }
+    read_all.tasks = std::move(*read);
+    return read_all;
   }
   std::string wrong;
-  auto const read = [&]<class Integer>(char const* key, Integer) {
+  auto const read = [&]<class Integer>(char const* key, std::vector<Integer>& into,
+                                       bool may_lack = false) {
     auto const found = line.find(key);
+    if (found == line.end() && may_lack) { return; }
     auto numbers = found == line.end() ? std::nullopt : numbers_in<Integer>(*found);
     if (!numbers && wrong.empty()) {
       wrong = fmt::format("'{}' is no array of whole numbers from {} to {}", key,
                           std::numeric_limits<Integer>::min(), std::numeric_limits<Integer>::max());
     }
-    return numbers ? std::move(*numbers) : std::vector<Integer>();
+    if (numbers) { into = std::move(*numbers); }
   };
-  auto const lengths = read("lengths", ballast::tokens{});
-  auto const costs = read("costs", ballast::cost_units{});
-  std::vector<ballast::bag_id> owner;
-  for (std::uint32_t const bag : read("owner", std::uint32_t{})) {
-    owner.push_back(ballast::to_id<ballast::bag_id>(bag));
-  }
-  auto const loads = read("loads", ballast::cost_units{});
-  auto const speeds = read("speeds", std::uint32_t{});
-  auto const measured = read("measured_ns", std::int64_t{});
+  read("lengths", step.lengths);
+  read("costs", step.costs);
+  read("owner", step.owner);
+  read("loads", step.loads);
+  read("speeds", step.speeds);
+  read("measured_ns", step.measured);
+  read("gpus", step.gpus, true);
+  read("weights", step.weights, true);
   auto const read_fraction = [&](char const* key) {
-    auto const both = read(key, std::int64_t{});
+    std::vector<std::int64_t> both;
+    read(key, both);
     if (both.size() != 2 && wrong.empty()) { wrong = fmt::format("'{}' is no fraction", key); }
     return both.size() == 2 ? ballast::ratio{both[0], both[1]} : ballast::ratio{};
   };
-  ballast::ratio const makespan = read_fraction("makespan");
-  ballast::ratio const bound = read_fraction("bound");
+  step.makespan = read_fraction("makespan");
+  step.bound = read_fraction("bound");
+  auto const read_number = [&]<class Integer>(char const* key, Integer& into) {
+    auto const found = line.find(key);
+    if (found == line.end()) { return; }
+    auto const numbers = numbers_in<Integer>(nlohmann::json::array({*found}));
+    if (!numbers && wrong.empty()) { wrong = fmt::format("'{}' is no whole number", key); }
+    if (numbers) { into = numbers->front(); }
+  };
+  read_number("microbatches", step.microbatches);
+  read_number("most_per_gpu", step.most_per_gpu);
+  if (auto const meet = line.find("meet"); meet != line.end() && *meet == "microbatch") {
+    step.meet = ballast::grid_meeting::microbatch;
+  }
+  if (auto const samples = line.find("samples"); samples != line.end()) {
+    auto const rule = samples->is_string() ? read_rule(samples->get<std::string>()) : std::nullopt;
+    if (!rule && wrong.empty()) { wrong = "'samples' is no rule such as at_most:4"; }
+    step.samples = rule.value_or(ballast::counts{});
+  }
   if (!wrong.empty()) { return tl::unexpected(wrong); }
-  auto const right = ballast::report::step_log::check(
-      {step_number, lengths, costs, owner, loads, speeds, makespan, bound, measured});
+  std::vector<ballast::bag_id> owner;
+  std::vector<ballast::cell_id> cells;
+  for (std::uint32_t const own : step.owner) {
+    if (step.microbatches == 1) {
+      owner.push_back(ballast::to_id<ballast::bag_id>(own));
+    } else {
+      cells.push_back(ballast::to_id<ballast::cell_id>(own));
+    }
+  }
+  auto const right = step_log::check({.step = step.step,
+                                      .lengths = step.lengths,
+                                      .costs = step.costs,
+                                      .owner = owner,
+                                      .loads = step.loads,
+                                      .speeds = step.speeds,
+                                      .makespan = step.makespan,
+                                      .lower_bound = step.bound,
+                                      .measured_ns = step.measured,
+                                      .gpus = step.gpus,
+                                      .microbatches = step.microbatches,
+                                      .cells = cells,
+                                      .most_per_gpu = step.most_per_gpu,
+                                      .weights = step.weights});
   if (!right) { return tl::unexpected(right.error().message); }
+  return read_all;
+}
 
+/// What the cells of a step hold, per unit of speed and of its cap.
+pages::log_page_cells cells_of(logged_step const& step)
+{
+  pages::log_page_cells cells{.bags = step.bags()};
+  std::vector<bool> has_sample(step.loads.size(), false);
+  for (std::uint32_t const cell : step.owner) { has_sample[cell] = true; }
+  auto const filled = step.filled();
+  for (std::size_t cell = 0; cell < step.loads.size(); ++cell) {
+    std::size_t const bag = cell % step.bags();
+    cells.loads.push_back(static_cast<double>(step.loads[cell]) / step.speeds[bag]);
+    if (step.most_per_gpu != ballast::no_limit && step.most_per_gpu > 0) {
+      double const gpus = step.gpus.empty() ? step.speeds[bag] : step.gpus[bag];
+      cells.filled.push_back(static_cast<double>(filled[cell]) /
+                             (static_cast<double>(step.most_per_gpu) * gpus));
+    }
+    if (!has_sample[cell]) { ++cells.empty; }
+  }
+  return cells;
+}
+
+pages::log_page_step figures_of(logged_step const& line)
+{
   pages::log_page_step step;
-  step.step = step_number;
-  step.samples = lengths.size();
-  step.tokens = std::accumulate(lengths.begin(), lengths.end(), ballast::tokens{0});
-  std::vector<double> per_speed;
+  step.step = line.step;
+  step.samples = line.lengths.size();
+  step.tokens = std::accumulate(line.lengths.begin(), line.lengths.end(), ballast::tokens{0});
   double total = 0;
   double all_speeds = 0;
-  for (std::size_t bag = 0; bag < loads.size(); ++bag) {
-    auto const speed = static_cast<double>(speeds[bag]);
-    per_speed.push_back(static_cast<double>(loads[bag]) / speed);
-    total += static_cast<double>(loads[bag]);
-    all_speeds += speed;
-  }
-  step.load = spread_of(per_speed);
+  for (ballast::cost_units const load : line.loads) { total += static_cast<double>(load); }
+  for (std::uint32_t const speed : line.speeds) { all_speeds += speed; }
+  step.load = spread_of(line.times());
   step.load.mean = total / all_speeds;
-  if (bound.numerator > 0) { step.gap = gap_above(makespan, bound); }
+  if (line.bound.numerator > 0) { step.gap = gap_above(line.makespan, line.bound); }
   std::vector<double> seconds;
-  for (std::int64_t const each : measured) { seconds.push_back(static_cast<double>(each) * 1e-9); }
+  for (std::int64_t const each : line.measured) {
+    seconds.push_back(static_cast<double>(each) * 1e-9);
+  }
   step.measured = spread_of(seconds);
+  step.microbatches = line.microbatches;
+  auto const cells = cells_of(line);
+  step.empty_cells = cells.empty;
+  auto const filled = spread_of(cells.filled);
+  step.filled = filled.mean;
+  step.most_filled = filled.most;
   return step;
+}
+
+/// Adds what each bag had to do and how long it took, as plan --measured reads it.
+void add_times(std::string& rows, logged_step const& step)
+{
+  auto const bag_of = step.bag_of_rank();
+  auto const work = work_of(step);
+  for (std::size_t rank = 0; rank < bag_of.size(); ++rank) {
+    auto const& own = work[bag_of[rank]];
+    if (own.length_sum == 0 || step.measured[rank] == 0) { continue; }
+    rows += fmt::format("{},{},{},{},{:.9g}\n", own.length_sum, own.square_sum, own.sequences,
+                        own.gpus, static_cast<double>(step.measured[rank]) * 1e-9);
+  }
 }
 
 /// What the page and the output say of lines that are none of a step; nothing where there are none.
@@ -177,7 +291,8 @@ outcome<report_run> run_report(report_options const& options)
   }
   if (run.options.output.empty()) { run.options.output = options.log + ".html"; }
   if (auto const checked =
-          check_paths({{"the log", &run.options.log}}, {{"--output", &run.options.output}});
+          check_paths({{"the log", &run.options.log}},
+                      {{"--output", &run.options.output}, {"--times", &run.options.times}});
       !checked) {
     return tl::unexpected(checked.error());
   }
@@ -192,53 +307,126 @@ outcome<report_run> run_report(report_options const& options)
       run.left_out = true;  // its writer may be at work
       break;
     }
-    auto step = read_line(rest.substr(0, end));
-    if (!step) {
-      std::string const why = fmt::format("{}: line {}: {}", options.log, line, step.error());
+    auto read = read_line(rest.substr(0, end));
+    if (!read) {
+      std::string const why = fmt::format("{}: line {}: {}", options.log, line, read.error());
       constexpr std::size_t most_named = 10;
       if (run.first_passed_over.empty()) { first_wrong = why; }
       if (++run.passed_over <= most_named) {
         run.first_passed_over.push_back(line);
         notes().push_back(why + "; the line is passed over");
       }
-    } else if (auto* const pipeline = std::get_if<pages::log_page_pipeline>(&*step)) {
-      run.pipelines.add(std::move(*pipeline));
+    } else if (!read->tasks.empty()) {
+      run.page.pipelines.add(bars_of(read->step.step, read->tasks));
+      run.of_pipelines.add(read->tasks);
     } else {
-      run.steps.push_back(std::get<pages::log_page_step>(*step));
+      run.page.steps.push_back(figures_of(read->step));
+      if (read->step.microbatches > 1) {
+        run.page.cells = cells_of(read->step);
+        run.page.cells_step = read->step.step;
+      }
+      if (!options.times.empty()) { add_times(run.times, read->step); }
+      run.of_steps.add(std::move(read->step));
     }
     rest.remove_prefix(end + 1);
     shown.update([&] { return fmt::format("reading {}: {} steps", options.log, line); });
   }
-  if (run.steps.empty() && run.pipelines.steps == 0 && run.passed_over > 0) {
+  bool const is_empty = run.page.steps.empty() && run.page.pipelines.steps == 0;
+  if (is_empty && run.passed_over > 0) {
     return bad_data(first_wrong + ", and no line is one of a step_log; name the log of one");
   }
-  if (run.steps.empty() && run.pipelines.steps == 0) {
+  if (is_empty) {
     return bad_data(fmt::format("{}: there is no finished line; wait for a step", options.log));
   }
+  if (!options.times.empty() && run.times.empty()) {
+    return bad_data(options.log +
+                    ": no step has a time for each bag or GPU; give append() measured_ns");
+  }
+  run.page.of_steps = run.of_steps.verdict();
+  run.page.times = run.of_steps.prediction();
+  run.page.of_pipelines = run.of_pipelines.verdict();
   return run;
 }
 
+namespace {
+
+/// What was lost and why, a line for each reason and one for what to change.
+std::string text_of(pages::verdict const& found)
+{
+  if (found.sentence.empty()) { return {}; }
+  std::string text = found.sentence + "\n";
+  for (pages::loss const& each : found.losses) {
+    text += fmt::format("{:>6.1f} %  {}\n          {}\n", 100 * each.share, each.what, each.remedy);
+  }
+  return text;
+}
+
+/// How near planned times came to measured ones; nothing where there are none.
+std::string text_of(pages::prediction const& times)
+{
+  if (times.points.empty()) { return {}; }
+  std::string const fitted =
+      times.fitted_error > 0
+          ? fmt::format("; of a cost fitted to this log {:.1f} %", 100 * times.fitted_error)
+          : "";
+  return fmt::format("Planned times have a median error of {:.1f} %{}; correlation {:.3f}.\n",
+                     100 * times.median_error, fitted, times.correlation);
+}
+
+/// How full the microbatches of the steps are; nothing where each step has one.
+std::string cells_text(pages::log_page_data const& page)
+{
+  double filled = 0;
+  std::size_t capped = 0;
+  std::size_t empty = 0;
+  std::size_t cells = 0;
+  for (auto const& step : page.steps) {
+    if (step.microbatches == 1) { continue; }
+    filled += step.filled;
+    capped += step.filled > 0 ? 1 : 0;
+    empty += step.empty_cells;
+    cells += step.microbatches * page.cells.bags;
+  }
+  if (cells == 0) { return {}; }
+  std::string const full = capped > 0 ? fmt::format("are {:.1f} % full of their cap, and ",
+                                                    100 * filled / static_cast<double>(capped))
+                                      : "";
+  return fmt::format("Microbatches {}{:.1f} % of them have no sample.\n", full,
+                     100 * static_cast<double>(empty) / static_cast<double>(cells));
+}
+
+}  // namespace
+
 outcome<void> show_report(report_run const& run)
 {
-  std::string const name = run.options.log.substr(run.options.log.find_last_of('/') + 1);
-  std::size_t const pipelines = run.pipelines.steps;
-  std::vector<pages::html_page::setting> settings = {
-      {"Log", name}, {"Steps", pages::grouped_text(run.steps.size())}};
+  pages::log_page_data page = run.page;
+  page.title = run.options.log.substr(run.options.log.find_last_of('/') + 1);
+  std::size_t const pipelines = page.pipelines.steps;
+  page.settings = {{"Log", page.title}, {"Steps", pages::grouped_text(page.steps.size())}};
   if (pipelines > 0) {
-    settings.push_back({"Steps of a pipeline", pages::grouped_text(pipelines)});
+    page.settings.push_back({"Steps of a pipeline", pages::grouped_text(pipelines)});
   }
-  if (run.left_out) { settings.push_back({"Left out", "the last line, which is not finished"}); }
+  if (page.steps.size() > step_judge::most_kept) {
+    page.settings.push_back({"Reasons", "of at most 256 steps, evenly picked"});
+  }
+  if (run.left_out) {
+    page.settings.push_back({"Left out", "the last line, which is not finished"});
+  }
   std::string const passed_over = passed_over_text(run);
-  if (!passed_over.empty()) { settings.push_back({"Wrong lines", passed_over}); }
-  auto const done = write_file(
-      run.options.output, pages::log_page(name, run.steps, run.pipelines, settings), at_end.files);
-  if (!done) { return bad_data(done.error().message); }
-  return print(
-      fmt::format("{}{}{}{}\npage     {}\n", count_of(run.steps.size(), "step"),
-                  pipelines > 0 ? "; " + count_of(pipelines, "step") + " of a pipeline" : "",
-                  passed_over.empty() ? "" : "; " + passed_over,
-                  run.left_out ? "; the last line is not finished and left out" : "",
-                  shown_text(run.options.output)));
+  if (!passed_over.empty()) { page.settings.push_back({"Wrong lines", passed_over}); }
+  output_files files;
+  files.add("page", run.options.output, pages::log_page(page));
+  if (!run.options.times.empty()) {
+    files.add("times", run.options.times,
+              "length_sum,square_sum,sequences,gpus,seconds\n" + run.times);
+  }
+  if (auto const done = files.write(); !done) { return done; }
+  return files.print_table(fmt::format(
+      "{}{}{}{}\n{}{}{}{}", count_of(page.steps.size(), "step"),
+      pipelines > 0 ? "; " + count_of(pipelines, "step") + " of a pipeline" : "",
+      passed_over.empty() ? "" : "; " + passed_over,
+      run.left_out ? "; the last line is not finished and left out" : "", text_of(page.of_steps),
+      text_of(page.of_pipelines), text_of(page.times), cells_text(page)));
 }
 
 }  // namespace cli

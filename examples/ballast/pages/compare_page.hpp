@@ -39,13 +39,14 @@ struct compare_page_data {
 
 /// Draws how long the steps of each plan are, one bar below the other, on one scale from 0.
 [[nodiscard]] inline std::string step_lengths_chart(std::vector<compared_plan> const& plans,
-                                                    std::string_view unit)
+                                                    std::string_view unit,
+                                                    chart_size const& size = {})
 {
   constexpr double row = 46;
-  constexpr double longest_bar = chart_width - 220;  // beside it is the number
+  double const longest_bar = size.width - 200;  // beside it is the number
   double highest = 0;
   for (compared_plan const& each : plans) { highest = std::max(highest, each.step); }
-  svg_drawing drawing(chart_width, row * static_cast<double>(plans.size()) + 8,
+  svg_drawing drawing(size.width, row * static_cast<double>(plans.size()) + 8,
                       "Length of a step by each plan");
   for (std::size_t at = 0; at < plans.size(); ++at) {
     compared_plan const& each = plans[at];
@@ -80,7 +81,7 @@ struct compare_page_data {
   std::vector<compared_plan> bars = {data.as_read};
   bars.insert(bars.end(), data.plans.begin(), data.plans.end());
   page.add_chart("Steps", "How long a step is, the mean of all steps: what its busiest GPU takes.",
-                 step_lengths_chart(bars, data.unit));
+                 [&](chart_size const& size) { return step_lengths_chart(bars, data.unit, size); });
   html_table table({"Plan", "Step", "Above the best", "Busiest / mean", "Idle", "Largest gap",
                     "Moved", "Time to plan"});
   for (compared_plan const& each : data.plans) {

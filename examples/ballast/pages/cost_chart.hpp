@@ -41,7 +41,7 @@ struct length_mark {
 [[nodiscard]] inline std::string cost_chart(std::vector<cost_point> const& model,
                                             std::vector<measured_cost> const& measured,
                                             std::vector<length_mark> const& marks,
-                                            std::string_view unit)
+                                            std::string_view unit, chart_size const& size = {})
 {
   double longest = 0;
   double highest = 0;
@@ -57,14 +57,15 @@ struct length_mark {
     longest = std::max(longest, static_cast<double>(mark.length));
   }
 
+  double const lower = size.is_narrow() ? 34 : 0;  // the legend has a row for each
   std::string description = "Cost of a sample against its length";
   if (!model.empty()) {
     description += ", up to " + si_text(model.back().linear + model.back().quadratic, unit) +
                    " at " + grouped_text(model.back().length) + " tokens";
   }
-  svg_drawing drawing(chart_width, chart_height, description);
-  plot_frame const frame{{plot_left, plot_top, plot_width, plot_height},
-                         axis::linear(longest, 8),
+  svg_drawing drawing(size.width, chart_height + lower, description);
+  plot_frame const frame{{size.left, plot_top + lower, size.plot(), plot_height},
+                         axis::linear(longest, size.intervals()),
                          axis::linear(highest * 1.06, 5)};
   frame.draw_up(drawing, "cost of a sample", unit);
 
@@ -92,13 +93,22 @@ struct length_mark {
                    grouped_text(point.length) + " tokens: " + si_text(point.cost, unit));
   }
 
-  drawing.rectangle({76, 8, 12, 12}, "dense");
-  drawing.text({94, 18}, "note", "dense layers, grow with the length");
-  drawing.rectangle({332, 8, 12, 12}, "attention");
-  drawing.text({350, 18}, "note", "attention, grows with its square");
+  double const left = size.is_narrow() ? 8 : size.left;
+  auto const place = [&](double row, double beside) {
+    return size.is_narrow() ? svg_drawing::point{left, 8 + 18 * row}
+                            : svg_drawing::point{left + beside, 8};
+  };
+  auto const [dense_x, dense_y] = place(0, 0);
+  drawing.rectangle({dense_x, dense_y, 12, 12}, "dense");
+  drawing.text({dense_x + 18, dense_y + 10}, "note", "dense layers, grow with the length");
+  auto const [attention_x, attention_y] = place(1, 256);
+  drawing.rectangle({attention_x, attention_y, 12, 12}, "attention");
+  drawing.text({attention_x + 18, attention_y + 10}, "note", "attention, grows with its square");
   if (!measured.empty()) {
-    drawing.circle({582, 14}, 3, "measured");
-    drawing.text({592, 18}, "note", "measured");
+    auto const [circle_x, circle_y] = size.is_narrow() ? place(0, 0) : place(0, 500);
+    double const x = circle_x + (size.is_narrow() ? 256 : 6);
+    drawing.circle({x, circle_y + 6}, 3, "measured");
+    drawing.text({x + 10, circle_y + 10}, "note", "measured");
   }
   double last_x = -1e6;
   double label_y = 0;

@@ -80,11 +80,9 @@ inline void draw_gantt_row(svg_drawing& drawing, plot_frame const& frame, svg_dr
 ///             rows.
 [[nodiscard]] inline std::string gantt_chart(std::vector<gantt_bar> const& before,
                                              std::vector<gantt_bar> const& after, std::size_t gpus,
-                                             std::string_view unit)
+                                             std::string_view unit, chart_size const& size = {})
 {
   constexpr std::size_t most_rows = 64;
-  constexpr double gap = 72;  // between the panels, for the names of the right one's rows
-  constexpr double panel = (plot_width - gap) / 2;
   constexpr double top = 48;
 
   std::size_t const rows = std::min(gpus, most_rows);
@@ -101,22 +99,22 @@ inline void draw_gantt_row(svg_drawing& drawing, plot_frame const& frame, svg_dr
     for (gantt_bar const& bar : *bars) { longest = std::max(longest, bar.duration); }
   }
 
-  auto drawing =
-      svg_drawing::of_pair(chart_width, top + body + 48,
-                           "Timeline of a step on every GPU, before and after", panel + gap);
-  double x = plot_left;
+  panel_places const places(size, top + body + 48, 72);  // names of rows are between the panels
+  double const panel = places.width;
+  svg_drawing drawing(size.width, places.height,
+                      "Timeline of a step on every GPU, before and after");
   for (bool const balanced : {false, true}) {
-    if (balanced) { drawing.begin_right(); }
+    auto const [x, y] = places.at[balanced ? 1 : 0];
     std::vector<double> const& finish = balanced ? finish_after : finish_before;
     std::vector<std::size_t> const shown = shown_gpus(finish, most_rows);
     double const end = finish.empty() ? 0 : std::ranges::max(finish);
-    plot_frame const frame{{x, top, panel, body}, axis::linear(latest, 4), axis::linear(1, 1)};
+    plot_frame const frame{{x, y + top, panel, body}, axis::linear(latest, 4), axis::linear(1, 1)};
 
     std::vector<gantt_bar> const& bars = balanced ? after : before;
     auto const of_gpu =
         bars_by_row(bars, gpus, [](gantt_bar const& bar) { return ballast::to_index(bar.gpu); });
     for (std::size_t row = 0; row < shown.size(); ++row) {
-      svg_drawing::box const place{x, top + pitch * static_cast<double>(row) + 1,
+      svg_drawing::box const place{x, y + top + pitch * static_cast<double>(row) + 1,
                                    panel * frame.across.fraction(end), pitch - 2};
       drawing.rectangle(place, "waiting", "waiting");
       draw_gantt_row(drawing, frame, place, bars, of_gpu[shown[row]], longest, unit,
@@ -127,12 +125,11 @@ inline void draw_gantt_row(svg_drawing& drawing, plot_frame const& frame, svg_dr
       }
     }
     double const finish_line = x + panel * frame.across.fraction(end);
-    drawing.text({x, 18}, balanced ? "heading after-ink" : "heading before-ink",
+    drawing.text({x, y + 18}, balanced ? "heading after-ink" : "heading before-ink",
                  balanced ? "After" : "Before");
-    drawing.text({x + 60, 18}, "note", "the last GPU is done after " + si_text(end, unit));
-    drawing.line({finish_line, top - 8}, {finish_line, top + body}, "mean");
+    drawing.text({x + 60, y + 18}, "note", "the last GPU is done after " + si_text(end, unit));
+    drawing.line({finish_line, y + top - 8}, {finish_line, y + top + body}, "mean");
     frame.draw_across(drawing, "from the start of the step", unit);
-    x += panel + gap;
   }
   return drawing.markup();
 }

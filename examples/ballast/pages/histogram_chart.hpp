@@ -24,7 +24,8 @@ namespace pages {
 ///             (2) the line is absent where no bin has work
 /// Complexity  O(bins).
 [[nodiscard]] inline std::string histogram_chart(std::vector<ballast::length_bin> const& bins,
-                                                 std::vector<double> const& work = {})
+                                                 std::vector<double> const& work = {},
+                                                 chart_size const& size = {})
 {
   // A length of 0 has no logarithm: it is shown half an octave left of 1.
   auto const place = [](ballast::tokens length) {
@@ -55,14 +56,14 @@ namespace pages {
     longest *= 1.5;
   }
 
-  svg_drawing drawing(chart_width, chart_height,
+  svg_drawing drawing(size.width, chart_height,
                       "Histogram of " + grouped_text(static_cast<std::int64_t>(all_samples)) +
                           " sample lengths in tokens, and the share of the work by length");
-  plot_frame const frame{{plot_left, plot_top, plot_width, plot_height},
+  plot_frame const frame{{size.left, plot_top, size.plot(), plot_height},
                          axis::logarithmic(lowest, longest),
                          axis::linear(highest * 1.06, 5)};
-  drawing.rectangle({76, 8, 12, 12}, "samples");
-  drawing.text({94, 18}, "note", "share of the samples");
+  drawing.rectangle({size.left, 8, 12, 12}, "samples");
+  drawing.text({size.left + 18, 18}, "note", "share of the samples");
   frame.draw_up(drawing, "share of all", "%");
 
   std::vector<svg_drawing::point> line;
@@ -83,8 +84,8 @@ namespace pages {
     line.push_back(frame.at(place(bin.longest + 1), work_share));
   }
   if (all_work > 0) {
-    drawing.line({244, 14}, {262, 14}, "work");
-    drawing.text({268, 18}, "note", "share of the work");
+    drawing.line({size.left + 148, 14}, {size.left + 166, 14}, "work");
+    drawing.text({size.left + 172, 18}, "note", "share of the work");
     drawing.polyline(line, "work");
   }
   frame.draw_across(drawing, "length of a sample (tokens)", "");

@@ -3,6 +3,7 @@
 
 #include "chart_style.hpp"
 #include "escaped_text.hpp"
+#include "plot_frame.hpp"
 
 #include <fmt/format.h>
 
@@ -77,8 +78,9 @@ section .figures { margin-top: 18px; }
 .figures .hint { color: var(--muted); font-size: 13px; line-height: 1.4; }
 section { margin-top: 18px; padding: 20px 22px; break-inside: avoid; }
 section > p { color: var(--muted); font-size: 15px; }
-figure { margin: 18px 0 0; overflow-x: auto; }
-figure svg { display: block; width: 100%; min-width: 680px; height: auto; }
+figure { margin: 18px 0 0; }
+figure svg { display: block; width: 100%; height: auto; }
+figure.narrow { display: none; max-width: 480px; }
 .scroll { overflow: auto; max-height: 560px; margin-top: 14px; }
 table { border-collapse: collapse; width: 100%; font-size: 14px; }
 table { font-variant-numeric: tabular-nums; }
@@ -93,27 +95,26 @@ tbody th { font-weight: 400; }
   font-size: 15px;
 }
 .settings dt { color: var(--muted); }
+.verdict { list-style: none; margin: 14px 0 0; padding: 0; }
+.verdict li {
+  display: grid; grid-template-columns: 68px 1fr; gap: 12px; padding: 8px 0;
+  border-top: 1px solid var(--grid);
+}
+.verdict b { color: var(--before-ink); font-size: 18px; font-variant-numeric: tabular-nums; }
+.verdict strong { display: block; font-weight: 600; overflow-wrap: anywhere; }
 .settings dd { overflow-wrap: anywhere; }
 @media (max-width: 600px) {
-  main { padding-top: 24px; }
-  section { padding: 16px; }
+  main { padding: 20px 12px 40px; }
+  section { padding: 16px 12px; }
 }
-@media screen and (max-width: 600px) {  /* the right panel of a pair below the left one */
-  figure:has(.pair) { overflow-x: hidden; }
-  figure .pair {
-    width: 188%; min-width: 0; overflow: visible;
-    margin-bottom: calc(var(--tall) / 960 * 188%);
-  }
-  .pair .right {
-    transform: translate(calc(var(--beside) * -1px), calc(var(--tall) * 1px));
-  }
+@media screen and (max-width: 760px) {
+  figure.wide { display: none; }
+  figure.narrow { display: block; }
 }
 @media print {
   body { background: none; }
   main { max-width: none; padding: 0; }
   .scroll { max-height: none; overflow: visible; }
-  figure { overflow: visible; }
-  figure svg { min-width: 0; }
 }
 )css";
 
@@ -167,12 +168,17 @@ class html_page {
 
   /// Adds a section: a heading, one or two sentences on how to read what follows, the numbers that
   /// belong to the picture, if any, and the picture.
-  void add_chart(std::string_view heading, std::string_view explanation, std::string_view svg,
+  /// `draw` is called with the size of the chart for wide pages, and with that for narrow ones.
+  template <class Draw>
+  void add_chart(std::string_view heading, std::string_view explanation, Draw const& draw,
                  std::vector<figure> const& figures = {})
   {
     open_section(heading, explanation);
     if (!figures.empty()) { add_figures(figures); }
-    markup_ += fmt::format("<figure tabindex=\"0\">\n{}</figure>\n</section>\n", svg);
+    markup_ += fmt::format(
+        "<figure class=\"wide\">\n{}</figure>\n<figure "
+        "class=\"narrow\">\n{}</figure>\n</section>\n",
+        draw(wide_chart), draw(narrow_chart));
   }
 
   /// Adds a section with any other markup, such as an `html_table`.

@@ -35,37 +35,39 @@ inline constexpr std::size_t most_layout_nodes = 32;
 [[nodiscard]] inline std::string layout_chart(std::vector<ballast::module_layout> const& modules,
                                               std::vector<std::string> const& names,
                                               std::vector<ballast::grid_place> const& places,
-                                              std::uint32_t gpus_per_node)
+                                              std::uint32_t gpus_per_node,
+                                              chart_size const& size = {})
 {
   constexpr std::array<std::string_view, 4> colours = {"before tone-0", "after tone-0",
                                                        "between tone-0", "within tone-0"};
   constexpr double row_height = 26;
   constexpr double legend_height = 30;
-  constexpr double legend_step = plot_width / 4;
-  constexpr double label_width = 46;
+  std::size_t const beside = size.is_narrow() ? 2 : 4;  // names in a row of the legend
+  double const legend_step = size.plot() / static_cast<double>(beside);
+  constexpr double label_width = 40;
   std::size_t const nodes = (places.size() + gpus_per_node - 1) / gpus_per_node;
   std::size_t const shown = std::min(nodes, most_layout_nodes);
-  std::size_t const legend_rows = (names.size() + 3) / 4;
+  std::size_t const legend_rows = (names.size() + beside - 1) / beside;
   double const top = 12 + legend_height * static_cast<double>(legend_rows);
 
   svg_drawing drawing(
-      chart_width, top + row_height * static_cast<double>(shown) + 8,
+      size.width, top + row_height * static_cast<double>(shown) + 8,
       fmt::format("Which of {} GPUs on {} nodes computes which module, replica and stage",
                   places.size(), nodes));
   for (std::size_t module = 0; module < names.size(); ++module) {
-    std::size_t const row = module / 4;
-    double const x = plot_left + legend_step * static_cast<double>(module % 4);
+    std::size_t const row = module / beside;
+    double const x = size.left + legend_step * static_cast<double>(module % beside);
     double const y = 12 + legend_height * static_cast<double>(row);
-    constexpr std::size_t most_letters = 24;
+    std::size_t const most_letters = size.is_narrow() ? 18 : 24;
     drawing.rectangle({x, y, 12, 12}, colours[module % colours.size()]);
     drawing.text({x + 18, y + 10}, "note",
                  names[module].size() <= most_letters ? names[module]
                                                       : fmt::format("module {}", module + 1));
   }
-  double const width = plot_width / static_cast<double>(gpus_per_node);
+  double const width = size.plot() / static_cast<double>(gpus_per_node);
   for (std::size_t node = 0; node < shown; ++node) {
     double const y = top + row_height * static_cast<double>(node);
-    drawing.text({plot_left - 8, y + 16}, "tick end", fmt::format("node {}", node));
+    drawing.text({size.left - 8, y + 16}, "tick end", fmt::format("node {}", node));
     std::size_t const first = node * gpus_per_node;
     std::size_t const past = std::min<std::size_t>(first + gpus_per_node, places.size());
     for (std::size_t gpu = first; gpu < past;) {
@@ -75,7 +77,7 @@ inline constexpr std::size_t most_layout_nodes = 32;
       std::string tooltip =
           fmt::format("{}, replica {}, stage {}: GPU {}", names[module], replica, stage, gpu);
       if (group > 1) { tooltip += fmt::format(" to {}", gpu + group - 1); }
-      double const x = plot_left + width * static_cast<double>(gpu - first);
+      double const x = size.left + width * static_cast<double>(gpu - first);
       drawing.rectangle({x + 1, y + 1, width * group - 2, row_height - 4},
                         colours[module % colours.size()], tooltip);
       if (width * group >= label_width) {
@@ -104,7 +106,8 @@ inline constexpr std::size_t most_layout_bars = 32;
 /// Expects     at least one layout; times are finite, not negative, at most 1e29.
 /// Ensures     (1) two bars for each of the first most_layout_bars layouts, heights in proportion
 /// Complexity  O(layouts).
-[[nodiscard]] inline std::string layout_steps_chart(std::vector<layout_steps> const& layouts)
+[[nodiscard]] inline std::string layout_steps_chart(std::vector<layout_steps> const& layouts,
+                                                    chart_size const& size = {})
 {
   std::size_t const shown = std::min(layouts.size(), most_layout_bars);
   double highest = 0;
@@ -112,20 +115,20 @@ inline constexpr std::size_t most_layout_bars = 32;
     auto const& [predicted, simulated] = layouts[layout];
     highest = std::max({highest, predicted, simulated});
   }
-  svg_drawing drawing(chart_width, chart_height,
+  svg_drawing drawing(size.width, chart_height,
                       "Steps of the best layouts, predicted and simulated: the best takes " +
                           si_text(layouts.front().simulated, "s") + " simulated");
-  plot_frame const frame{{plot_left, plot_top, plot_width, plot_height},
+  plot_frame const frame{{size.left, plot_top, size.plot(), plot_height},
                          axis::linear(static_cast<double>(shown), 1),
                          axis::linear(1.06 * highest, 5)};
-  drawing.text({plot_left, 18}, "heading before-ink", "Predicted");
-  drawing.text({plot_left + 90, 18}, "heading after-ink", "Simulated");
+  drawing.text({size.left, 18}, "heading before-ink", "Predicted");
+  drawing.text({size.left + 90, 18}, "heading after-ink", "Simulated");
   frame.draw_up(drawing, "time of a step", "s");
 
-  double const slot = plot_width / static_cast<double>(shown);
+  double const slot = size.plot() / static_cast<double>(shown);
   double const width = std::min(slot * 0.36, 40.0);
   double const bottom = plot_top + plot_height;
-  drawing.line({plot_left, bottom}, {plot_left + plot_width, bottom}, "base");
+  drawing.line({size.left, bottom}, {size.left + size.plot(), bottom}, "base");
   for (std::size_t layout = 0; layout < shown; ++layout) {
     auto const draw = [&](double time, double shift, std::string_view css_class,
                           std::string_view what) {
@@ -136,10 +139,11 @@ inline constexpr std::size_t most_layout_bars = 32;
     };
     draw(layouts[layout].predicted, -width - 1, "before", "predicted");
     draw(layouts[layout].simulated, 1, "after", "simulated");
-    drawing.text({plot_left + slot * (static_cast<double>(layout) + 0.5), bottom + 17},
+    if (slot < 16 && layout % 4 != 0) { continue; }
+    drawing.text({size.left + slot * (static_cast<double>(layout) + 0.5), bottom + 17},
                  "tick middle", std::to_string(layout + 1));
   }
-  drawing.text({plot_left + plot_width / 2, bottom + 34}, "axis middle", "layout");
+  drawing.text({size.left + size.plot() / 2, bottom + 34}, "axis middle", "layout");
   return drawing.markup();
 }
 

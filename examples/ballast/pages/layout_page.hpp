@@ -134,8 +134,10 @@ void add_gpus(html_page& page, std::string_view what, Data const& data)
                           grouped_text(nodes));
     }
     page.add_chart(data.places.size() == 1 ? "GPUs" : fmt::format("GPUs of kind {}", kind), text,
-                   layout_chart(data.layouts.front().layout.modules, data.modules, places,
-                                data.gpus_per_node));
+                   [&](chart_size const& size) {
+                     return layout_chart(data.layouts.front().layout.modules, data.modules, places,
+                                         data.gpus_per_node, size);
+                   });
   }
 }
 
@@ -183,7 +185,8 @@ void add_gpus(html_page& page, std::string_view what, Data const& data)
     bars += fmt::format(" Shown are the first {} of {} layouts.", most_layout_bars,
                         grouped_text(steps.size()));
   }
-  page.add_chart("Steps", bars, layout_steps_chart(steps));
+  page.add_chart("Steps", bars,
+                 [&](chart_size const& size) { return layout_steps_chart(steps, size); });
   std::string table =
       data.certificate + ". Microbatches are those of each replica of the last module.";
   if (steps.size() > most_rows) {

@@ -87,11 +87,11 @@ struct chart_speeds {
 /// Complexity  O(n log n) for n GPUs.
 [[nodiscard]] inline std::string load_chart(std::vector<double> const& before,
                                             std::vector<double> const& after, std::string_view unit,
-                                            chart_speeds const& speeds = {})
+                                            chart_speeds const& speeds = {},
+                                            chart_size const& size = {})
 {
   constexpr std::size_t most_bars = 128;
-  constexpr double gap = 44;  // between the panels
-  constexpr double panel = (plot_width - gap) / 2;
+  panel_places const places(size, chart_height, 44);
 
   double const highest = std::max(highest_of(before), highest_of(after));
   std::string description = "Work per GPU before and after balancing";
@@ -103,28 +103,26 @@ struct chart_speeds {
     (description += glue) += ratio_text(highest_of(loads) / mean) + " times the mean";
     glue = ", then ";
   }
-  auto drawing = svg_drawing::of_pair(chart_width, chart_height, description, panel + gap);
-
-  double x = plot_left;
+  svg_drawing drawing(size.width, places.height, description);
   for (bool const balanced : {false, true}) {
-    if (balanced) { drawing.begin_right(); }
+    auto const [x, y] = places.at[balanced ? 1 : 0];
     std::vector<double> const& loads = balanced ? after : before;
     double const mean = mean_of(loads, balanced ? speeds.after : speeds.before);
     bool const sorted = loads.size() > most_bars;
     auto const gpus = static_cast<double>(std::max<std::size_t>(loads.size(), 1));
     plot_frame const frame{
-        {x, plot_top, panel, plot_height},
-        axis::linear(gpus, std::min<std::size_t>(8, std::max<std::size_t>(loads.size(), 1))),
+        {x, y + plot_top, places.width, plot_height},
+        axis::linear(gpus, size.intervals(std::clamp<std::size_t>(loads.size(), 1, 8))),
         axis::linear(highest * 1.06, 5)};
 
-    drawing.text({x, 18}, balanced ? "heading after-ink" : "heading before-ink",
+    drawing.text({x, y + 18}, balanced ? "heading after-ink" : "heading before-ink",
                  balanced ? "After" : "Before");
     if (mean > 0) {
-      drawing.text({x + 60, 18}, "note",
+      drawing.text({x + 60, y + 18}, "note",
                    "busiest GPU " + si_text(highest_of(loads), unit) + ", " +
                        ratio_text(highest_of(loads) / mean) + " \u00D7 the mean");
     }
-    frame.draw_up(drawing, "work per GPU", unit, !balanced);
+    frame.draw_up(drawing, "work per GPU", unit, !balanced || size.is_narrow());
     std::string_view const css_class = balanced ? "after" : "before";
     if (sorted) {
       draw_sorted_loads(drawing, frame, loads, css_class);
@@ -137,7 +135,6 @@ struct chart_speeds {
       drawing.line({x, end.y}, end, "mean");
       drawing.text({end.x - 2, end.y - 6}, "halo end", "mean " + si_text(mean, unit));
     }
-    x += panel + gap;
   }
   return drawing.markup();
 }

@@ -154,9 +154,10 @@ struct pipeline_panels {
 [[nodiscard]] inline std::string pipeline_chart(std::vector<pipeline_bar> const& given,
                                                 std::vector<pipeline_bar> const& ordered,
                                                 std::size_t ranks, std::string_view unit,
-                                                double bound = 0, pipeline_panels panels = {})
+                                                double bound = 0, pipeline_panels panels = {},
+                                                chart_size const& size = {})
 {
-  constexpr double top = 48;
+  double const top = size.is_narrow() ? 64 : 48;
   constexpr double below = 64;  // for the axis of a panel, and the distance to the next
   pipeline_rows const rows(ranks);
   auto const end_of = [](std::vector<pipeline_bar> const& bars) {
@@ -164,36 +165,40 @@ struct pipeline_panels {
     for (pipeline_bar const& bar : bars) { end = std::max(end, bar.start + bar.duration); }
     return end;
   };
-  axis const time = axis::linear(std::max({end_of(given), end_of(ordered), bound}), 8);
+  axis const time =
+      axis::linear(std::max({end_of(given), end_of(ordered), bound}), size.intervals());
 
-  svg_drawing drawing(chart_width, 2 * (top + rows.height() + below) - 16,
+  svg_drawing drawing(size.width, 2 * (top + rows.height() + below) - 16,
                       fmt::format("Timeline of a pipeline: {}, {}", panels.above, panels.below));
   double y = top;
   for (bool const after : {false, true}) {
     std::vector<pipeline_bar> const& bars = after ? ordered : given;
     double const end = end_of(bars);
-    double const scale = plot_width / time.highest();
+    double const scale = size.plot() / time.highest();
     auto const of_rank = bars_by_row(
         bars, ranks, [](pipeline_bar const& bar) { return ballast::to_index(bar.rank); });
     for (std::size_t row = 0; row < rows.shown; ++row) {
       std::size_t const rank = rows.rank_of(row);
-      svg_drawing::box const place{plot_left, y + rows.pitch * static_cast<double>(row) + 1,
+      svg_drawing::box const place{size.left, y + rows.pitch * static_cast<double>(row) + 1,
                                    end * scale, rows.pitch - 2};
       drawing.rectangle(place, "waiting", "waiting");
       draw_pipeline_row(drawing, place, scale, bars, of_rank[rank], unit, after);
       std::string const name = fmt::format("rank {}", rank);
-      drawing.text({plot_left - 8, place.y + rows.pitch / 2 + 3}, "tick end", name);
+      drawing.text({size.left - 8, place.y + rows.pitch / 2 + 3}, "tick end", name);
     }
     if (bound > 0) {
-      double const x = plot_left + bound * scale;
+      double const x = size.left + bound * scale;
       drawing.line({x, y - 8}, {x, y + rows.height()}, "mark");
     }
-    drawing.text({plot_left, y - 30}, after ? "heading after-ink" : "heading before-ink",
+    drawing.text({size.left, y - (size.is_narrow() ? 46 : 30)},
+                 after ? "heading after-ink" : "heading before-ink",
                  after ? panels.below : panels.above);
-    drawing.text({plot_left + 88, y - 30}, "note",
-                 "the step takes " + si_text(end, unit) + ", and ranks wait for " +
-                     percent_text(idle_share_of(bars, ranks, end)) + " of it");
-    plot_frame const frame{{plot_left, y, plot_width, rows.height()}, time, axis::linear(1, 1)};
+    drawing.text(
+        {size.is_narrow() ? size.left : size.left + 88, y - (size.is_narrow() ? 26 : 30)}, "note",
+        (size.is_narrow() ? si_text(end, unit) + ", of which ranks wait for "
+                          : "the step takes " + si_text(end, unit) + ", and ranks wait for ") +
+            percent_text(idle_share_of(bars, ranks, end)) + (size.is_narrow() ? "" : " of it"));
+    plot_frame const frame{{size.left, y, size.plot(), rows.height()}, time, axis::linear(1, 1)};
     frame.draw_across(drawing,
                       unit.empty() ? "from the start of the step, in the unit of the times"
                                    : "from the start of the step",

@@ -124,11 +124,12 @@ struct pipeline_page_data {
   if (ranks > pipeline_rows::most) {
     picture += " Shown are 32 of " + grouped_text(ranks) + " ranks.";
   }
-  page.add_chart(
-      "Pipeline timeline", picture,
-      pipeline_chart(pipeline_bars(given_schedule, given, numbered, data.time_per_unit),
-                     pipeline_bars(schedule, ordered, plan.order, data.time_per_unit), ranks,
-                     data.unit, static_cast<double>(plan.lower_bound) * data.time_per_unit));
+  page.add_chart("Pipeline timeline", picture, [&](chart_size const& size) {
+    return pipeline_chart(pipeline_bars(given_schedule, given, numbered, data.time_per_unit),
+                          pipeline_bars(schedule, ordered, plan.order, data.time_per_unit), ranks,
+                          data.unit, static_cast<double>(plan.lower_bound) * data.time_per_unit, {},
+                          size);
+  });
   std::string table =
       "What a rank computes does not depend on the order; how long it waits does, as given and as "
       "ordered. Activations are those of one microbatch on one stage, from its forward to its "

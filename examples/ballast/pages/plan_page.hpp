@@ -71,8 +71,11 @@ struct plan_page_data {
       "Work per GPU",
       "The first step. It is computed when the tallest bar is; what the other bars lack is "
       "waiting.",
-      load_chart(work_per_gpu(data.timeline_before, data.gpus),
-                 work_per_gpu(data.timeline_after, data.gpus), data.unit, data.speeds));
+      [&](chart_size const& size) {
+        return load_chart(work_per_gpu(data.timeline_before, data.gpus),
+                          work_per_gpu(data.timeline_after, data.gpus), data.unit, data.speeds,
+                          size);
+      });
   std::string timeline =
       "The first step again, over time. Each row is a GPU, each bar a sample (stronger colour: "
       "longer), and grey is a GPU that waits.";
@@ -80,32 +83,43 @@ struct plan_page_data {
     timeline += " Shown are 64 of " + grouped_text(data.gpus) +
                 " GPUs, from the last to finish to the first.";
   }
-  page.add_chart("Step timeline", timeline,
-                 gantt_chart(data.timeline_before, data.timeline_after, data.gpus, data.unit));
+  page.add_chart("Step timeline", timeline, [&](chart_size const& size) {
+    return gantt_chart(data.timeline_before, data.timeline_after, data.gpus, data.unit, size);
+  });
   if (!data.moved.ranks.empty()) {
-    page.add_chart("Bytes moved",
-                   "One exchange takes an array of " + si_text(data.bytes_per_token, "B") +
-                       " per token from where samples are read to where they are computed; the "
-                       "picture is that of the first step. The reverse exchange moves the same "
-                       "bytes in the same time. A training step needs both in its forward and "
-                       "in its backward pass: four exchanges for each array.",
-                   traffic_chart(data.moved, data.bytes_per_token),
-                   exchange_figures(data.steps, data.moved.ranks.size(), data.computed));
+    page.add_chart(
+        "Bytes moved",
+        "One exchange takes an array of " + si_text(data.bytes_per_token, "B") +
+            " per token from where samples are read to where they are computed; the "
+            "picture is that of the first step. The reverse exchange moves the same "
+            "bytes in the same time. A training step needs both in its forward and "
+            "in its backward pass: four exchanges for each array.",
+        [&](chart_size const& size) {
+          return traffic_chart(data.moved, data.bytes_per_token, size);
+        },
+        exchange_figures(data.steps, data.moved.ranks.size(), data.computed));
   }
   if (!data.moved_before.ranks.empty()) {
     page.add_chart("Bytes moved, had equal bags kept their places",
                    "The same exchange before equal bags exchanged what they own, so that few "
                    "tokens cross nodes. No load differs.",
-                   traffic_chart(data.moved_before, data.bytes_per_token));
+                   [&](chart_size const& size) {
+                     return traffic_chart(data.moved_before, data.bytes_per_token, size);
+                   });
   }
   page.add_chart("Sample lengths",
                  "Bars count samples, the line counts their work. Where the line rises above the "
                  "bars, few samples cause much of the work. The length axis is logarithmic.",
-                 histogram_chart(data.lengths, data.length_work));
+                 [&](chart_size const& size) {
+                   return histogram_chart(data.lengths, data.length_work, size);
+                 });
   page.add_chart("Cost of a sample",
                  "What the plan assumes. Attention grows with the square of the length, so one "
                  "long sample costs more than many short ones with as many tokens.",
-                 cost_chart(data.cost_model, data.measured_costs, data.length_marks, data.unit));
+                 [&](chart_size const& size) {
+                   return cost_chart(data.cost_model, data.measured_costs, data.length_marks,
+                                     data.unit, size);
+                 });
 
   if (!data.judged.empty()) {
     page.add_section(

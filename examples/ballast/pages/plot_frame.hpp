@@ -6,6 +6,7 @@
 
 #include <ballast/core.hpp>
 
+#include <array>
 #include <cmath>
 
 namespace pages {
@@ -96,14 +97,44 @@ class axis {
   std::vector<double> ticks_;
 };
 
-/// The sizes that all charts share: a plot in a drawing of chart_width, with room for the label
-/// "250 GFLOP" left of the plot and for half of that label right of it.
-inline constexpr double chart_width = 960;
+/// How wide a chart is drawn. A page has each chart twice, for wide and for narrow screens, and shows
+/// one: scaled down to a phone, the labels of the wide one could not be read.
+struct chart_size {
+  double width = 960;
+  double left = 76;  ///< of the plot, with room for the label "250 GFLOP"
+
+  /// How wide the plot is, with half of that label right of it.
+  [[nodiscard]] constexpr double plot() const { return width - left - 28; }
+  [[nodiscard]] constexpr bool is_narrow() const { return width < 600; }
+  /// Of so many values on an axis across, those that have room.
+  [[nodiscard]] constexpr std::size_t intervals(std::size_t wide = 8) const
+  {
+    return is_narrow() ? std::min<std::size_t>(wide, 4) : wide;
+  }
+};
+
+inline constexpr chart_size wide_chart{};
+inline constexpr chart_size narrow_chart{.width = 380, .left = 70};
+
+/// The heights that charts share.
 inline constexpr double chart_height = 316;
-inline constexpr double plot_left = 76;
-inline constexpr double plot_width = 856;
 inline constexpr double plot_top = 56;
 inline constexpr double plot_height = 216;
+
+/// Where the two panels of a chart lie: side by side, or on a narrow page below each other.
+struct panel_places {
+  double width = 0;   ///< of a panel
+  double height = 0;  ///< of the whole drawing
+  std::array<svg_drawing::point, 2> at{};
+
+  /// Panels of a drawing that is so high, with a gap between them.
+  panel_places(chart_size const& size, double tall, double gap)
+      : width(size.is_narrow() ? size.plot() : (size.plot() - gap) / 2),
+        height(size.is_narrow() ? 2 * tall : tall),
+        at{{{size.left, 0},
+            {size.is_narrow() ? size.left : size.left + width + gap, size.is_narrow() ? tall : 0}}}
+  {}
+};
 
 /// One panel of a chart: an area of the drawing, and the axes that give its points a meaning.
 ///

@@ -37,24 +37,9 @@ class svg_drawing {
   };
 
   svg_drawing(double width, double height, std::string_view description)
-      : svg_drawing(width, height, description, "")
+      : markup_(fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n",
+                            rounded(width), rounded(height), escaped_text(description)))
   {}
-
-  /// A drawing of two panels, the right one so far to the right of the left one: narrow pages show
-  /// it below, all that is drawn after `begin_right`.
-  [[nodiscard]] static svg_drawing of_pair(double width, double height,
-                                           std::string_view description, double beside)
-  {
-    return {width, height, description,
-            fmt::format(R"( class="pair" style="--beside: {}; --tall: {}")", rounded(beside),
-                        rounded(height))};
-  }
-
-  void begin_right()
-  {
-    markup_ += "<g class=\"right\">\n";
-    is_right_ = true;
-  }
 
   void rectangle(box where, std::string_view css_class, std::string_view tooltip = {})
   {
@@ -99,18 +84,9 @@ class svg_drawing {
                            rounded(where.x), rounded(where.y), escaped_text(content));
   }
 
-  [[nodiscard]] std::string markup() const
-  {
-    return markup_ + (is_right_ ? "</g>\n</svg>\n" : "</svg>\n");
-  }
+  [[nodiscard]] std::string markup() const { return markup_ + "</svg>\n"; }
 
  private:
-  svg_drawing(double width, double height, std::string_view description,
-              std::string_view attributes)
-      : markup_(fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\"{}>\n",
-                            rounded(width), rounded(height), escaped_text(description), attributes))
-  {}
-
   [[nodiscard]] static double rounded(double value)
   {
     BALLAST_EXPECTS(std::abs(value) < 1e9, "a drawing has a coordinate of ", value,
@@ -138,7 +114,6 @@ class svg_drawing {
   }
 
   std::string markup_;
-  bool is_right_ = false;
 };
 
 }  // namespace pages

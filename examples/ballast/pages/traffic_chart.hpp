@@ -80,18 +80,18 @@ inline void draw_sorted_traffic(svg_drawing& drawing, plot_frame const& frame,
 ///             (3) the scale names whole bytes only
 /// Complexity  O(n log n) for n GPUs.
 [[nodiscard]] inline std::string traffic_chart(ballast::route_volume const& volume,
-                                               double bytes_per_token)
+                                               double bytes_per_token, chart_size const& size = {})
 {
   constexpr std::size_t most_bars = 128;
-  constexpr double gap = 44;  // between the panels
-  constexpr double panel = (plot_width - gap) / 2;
+  panel_places const places(size, chart_height, 44);
+  double const panel = places.width;
   std::size_t const gpus = std::max<std::size_t>(volume.ranks.size(), 1);
   bool const sorted = gpus > most_bars;
 
   struct direction {
     std::string_view heading;
     std::string_view verb;
-    double x;  // of the panel
+    svg_drawing::point at;  // of the panel
     std::vector<traffic_bar> bars = {};
     double highest = 0;
 
@@ -102,8 +102,8 @@ inline void draw_sorted_traffic(svg_drawing& drawing, plot_frame const& frame,
       highest = std::max(highest, bars.back().all);
     }
   };
-  direction sent{"Sent", "sends", plot_left};
-  direction received{"Received", "receives", plot_left + panel + gap};
+  direction sent{"Sent", "sends", places.at[0]};
+  direction received{"Received", "receives", places.at[1]};
   for (auto const& rank : volume.ranks) {
     sent.add(rank.sent, bytes_per_token);
     received.add(rank.received, bytes_per_token);
@@ -112,30 +112,29 @@ inline void draw_sorted_traffic(svg_drawing& drawing, plot_frame const& frame,
   constexpr std::size_t intervals = 5;
   double const scale = std::max(highest * 1.06, static_cast<double>(intervals));
 
-  auto drawing = svg_drawing::of_pair(chart_width, chart_height,
-                                      "Bytes per GPU in one exchange: the busiest sends " +
-                                          si_text(sent.highest, "B") + ", the busiest receives " +
-                                          si_text(received.highest, "B"),
-                                      panel + gap);
-  drawing.rectangle({120, 32, 12, 12}, "within");
-  drawing.text({138, 42}, "note", "inside the node");
-  drawing.rectangle({260, 32, 12, 12}, "between");
-  drawing.text({278, 42}, "note", "between nodes");
+  svg_drawing drawing(size.width, places.height,
+                      "Bytes per GPU in one exchange: the busiest sends " +
+                          si_text(sent.highest, "B") + ", the busiest receives " +
+                          si_text(received.highest, "B"));
+  drawing.rectangle({size.left + 44, 32, 12, 12}, "within");
+  drawing.text({size.left + 62, 42}, "note", "inside the node");
+  drawing.rectangle({size.left + 164, 32, 12, 12}, "between");
+  drawing.text({size.left + 182, 42}, "note", "between nodes");
   for (direction const* const each : {&sent, &received}) {
-    if (each == &received) { drawing.begin_right(); }
-    plot_frame const frame{{each->x, plot_top, panel, plot_height},
-                           axis::linear(static_cast<double>(gpus), std::min<std::size_t>(8, gpus)),
-                           axis::linear(scale, intervals)};
-    drawing.text({each->x, 18}, "heading", each->heading);
+    auto const [x, y] = each->at;
+    plot_frame const frame{
+        {x, y + plot_top, panel, plot_height},
+        axis::linear(static_cast<double>(gpus), size.intervals(std::min<std::size_t>(8, gpus))),
+        axis::linear(scale, intervals)};
+    drawing.text({x, y + 18}, "heading", each->heading);
     if (each->highest > 0) {
       double const heading = 9 * static_cast<double>(each->heading.size());  // its width, about
-      drawing.text({each->x + heading + 8, 18}, "note",
-                   "busiest GPU " + si_text(each->highest, "B"));
+      drawing.text({x + heading + 8, y + 18}, "note", "busiest GPU " + si_text(each->highest, "B"));
     }
     if (highest > 0) {
-      frame.draw_up(drawing, "bytes per GPU", "B", each == &sent);
+      frame.draw_up(drawing, "bytes per GPU", "B", each == &sent || size.is_narrow());
     } else {
-      drawing.text({each->x + panel / 2, plot_top + plot_height / 2}, "note middle",
+      drawing.text({x + panel / 2, y + plot_top + plot_height / 2}, "note middle",
                    "Nothing moves: every token is computed where it was read.");
     }
     if (sorted) {

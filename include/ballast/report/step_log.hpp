@@ -2,8 +2,10 @@
 #pragma once
 
 #include <ballast/core.hpp>
+#include <ballast/partition/grid/grid_plan.hpp>
 #include <ballast/pipeline/simulate.hpp>
 #include <ballast/text/excerpt.hpp>
+#include <ballast/topology/bag_layout.hpp>
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -24,7 +26,12 @@ namespace ballast::inline v0::report {
 ///     "makespan":[81,1],"bound":[81,1],"measured_ns":[5200,300]}
 ///
 /// in one line. Makespan and bound are fractions, numerator first. What is not known is an empty
-/// array. A step of a pipeline has a line of its own, with an array for each task: rank, stage,
+/// array. Where bags have several GPUs or microbatches, or the plan kept to limits, more keys say so:
+///
+///     "gpus":[1,1],"microbatches":2,"meet":"step","most_per_gpu":4096,"weights":[900,100],
+///     "samples":"at_most:4"
+///
+/// A step of a pipeline has a line of its own, with an array for each task: rank, stage,
 /// microbatch, 1 for backwards, start, end, simulated start and end.
 ///
 ///     {"step":1,"tasks":[[0,0,2,0,0,5200,0,5000],[0,0,2,1,5300,9900,5000,9500]]}
@@ -48,11 +55,13 @@ class step_log {
  public:
   /// What a line says of a step: what was planned, and how long it took.
   ///
-  /// Shapes      lengths[n], costs[n], owner[n] of a plan of n samples, or of none; loads[m],
-  ///             speeds[m] of its m bags; measured_ns[ranks], or empty where nothing was measured.
+  /// Shapes      lengths[n], costs[n], owner[n] of a plan of n samples, or of none; speeds[m] of its
+  ///             m bags; of k microbatches, cells[n] and loads[k m] as a grid_plan has them; gpus[m], or empty where a bag has as many as its
+  ///             speed; weights[n], what most_per_gpu counts, or empty where that is lengths;
+  ///             measured_ns[ranks], or empty where nothing was measured.
   /// Units       costs and loads in the cost model's unit; makespan and bound in that unit per
   ///             speed, as those of a plan; a bag's speed is as bag_layout::speeds() has it;
-  ///             nanoseconds that a rank computed.
+  ///             nanoseconds that a rank computed in the whole step.
   struct step_line {
     std::uint64_t step = 0;
     std::span<tokens const> lengths{};
@@ -63,7 +72,57 @@ class step_log {
     ratio makespan{};
     ratio lower_bound{};
     std::span<std::int64_t const> measured_ns{};
+    std::span<std::uint32_t const> gpus{};
+    std::size_t microbatches = 1;
+    std::span<cell_id const> cells{};  ///< in place of owner, of a grid_plan
+    grid_meeting meet = grid_meeting::step;
+    std::int64_t most_per_gpu = no_limit;
+    std::span<std::int64_t const> weights{};
+    counts samples{};
   };
+
+  /// The line of a step as it was planned, a partition_plan or a grid_plan, within these limits.
+  ///
+  ///     log.append(step_log::line_of(step, balancer.planned(), bags, lengths, limits, measured_ns));
+  ///
+  /// Shapes      lengths[n] of all samples, in the order of the plan.
+  /// Expects     what is given outlives the line.
+  /// Ensures     (1) of the limits the line has most_per_gpu, or the first of `also` where that alone
+  ///                 is per GPU, and how many samples a bag gets
+  template <class Plan>
+  [[nodiscard]] static step_line line_of(std::uint64_t step, Plan const& plan,
+                                         bag_layout const& bags, std::span<tokens const> lengths,
+                                         placement_limits const& limits = {},
+                                         std::span<std::int64_t const> measured_ns = {})
+  {
+    step_line line{.step = step,
+                   .lengths = lengths,
+                   .costs = plan.costs,
+                   .loads = plan.loads,
+                   .speeds = bags.speeds(),
+                   .makespan = plan.makespan,
+                   .lower_bound = plan.lower_bound,
+                   .measured_ns = measured_ns,
+                   .gpus = bags.sizes(),
+                   .most_per_gpu = limits.most_per_gpu,
+                   .samples = limits.samples};
+    if (limits.most_per_gpu == no_limit && limits.also.size() > 0) {
+      line.most_per_gpu = limits.also[0].most_per_gpu;
+      line.weights = limits.also[0].of;
+    }
+    if constexpr (std::same_as<Plan, grid_plan>) {
+      line.cells = plan.owner;
+      line.microbatches = plan.microbatches;
+      line.meet = plan.meet;
+    } else {
+      line.owner = plan.owner;
+    }
+    return line;
+  }
+
+  /// How a line writes counts::rule, a colon and its number behind it.
+  static constexpr std::array<std::string_view, 5> rule_names = {"any", "at_most", "equal",
+                                                                 "filled", "multiple_of"};
 
   /// A task of a step of a pipeline: when it ran, and when it should have.
   ///
@@ -96,17 +155,33 @@ class step_log {
     auto const wrong = [&entry](std::size_t at, auto const&... pieces) {
       return fail(error_code::out_of_range, at, "step ", entry.step, pieces...);
     };
-    if (entry.lengths.size() != entry.owner.size() || entry.costs.size() != entry.owner.size()) {
+    std::size_t const owners = entry.cells.empty() ? entry.owner.size() : entry.cells.size();
+    if (entry.lengths.size() != owners || entry.costs.size() != owners) {
       return wrong(0, " has ", detail::counted(entry.lengths.size(), "length"), ", ",
                    detail::counted(entry.costs.size(), "cost"), " and ",
-                   detail::counted(entry.owner.size(), "owner"), "; give each sample one of each");
+                   detail::counted(owners, "owner"), "; give each sample one of each");
     }
-    if (entry.loads.size() != entry.speeds.size()) {
+    if (entry.microbatches == 1 && entry.loads.size() != entry.speeds.size()) {
       return wrong(0, " has loads of ", detail::counted(entry.loads.size(), "bag"),
                    " and speeds of ", entry.speeds.size(), "; give each bag one of each");
     }
-    if (entry.loads.empty()) {
+    if (entry.speeds.empty() || entry.microbatches == 0) {
       return wrong(0, " has no bags; give the loads and speeds of its plan");
+    }
+    if (entry.loads.size() % entry.speeds.size() != 0 ||
+        entry.loads.size() / entry.speeds.size() != entry.microbatches) {
+      return wrong(0, " has loads of ", detail::counted(entry.loads.size(), "cell"), ", and ",
+                   detail::counted(entry.speeds.size(), "bag"), " of ",
+                   detail::counted(entry.microbatches, "microbatch"),
+                   "; give the loads of all cells");
+    }
+    if (!entry.gpus.empty() && entry.gpus.size() != entry.speeds.size()) {
+      return wrong(0, " has GPUs of ", detail::counted(entry.gpus.size(), "bag"), " and speeds of ",
+                   entry.speeds.size(), "; give each bag one of each");
+    }
+    if (!entry.weights.empty() && entry.weights.size() != owners) {
+      return wrong(0, " has ", detail::counted(entry.weights.size(), "weight"), " of ",
+                   detail::counted(owners, "sample"), "; give each sample one, or none");
     }
     result<void> found;
     auto const least_of = [&](std::string_view name, auto numbers, std::int64_t least) {
@@ -122,12 +197,19 @@ class step_log {
     least_of("loads", entry.loads, 0);
     least_of("speeds", entry.speeds, 1);
     least_of("measured_ns", entry.measured_ns, 0);
+    least_of("gpus", entry.gpus, 1);
+    least_of("weights", entry.weights, 0);
+    least_of("most_per_gpu", std::array{entry.most_per_gpu}, 0);
     if (!found) { return found; }
     tokens rest = std::numeric_limits<tokens>::max();
-    for (std::size_t sample = 0; sample < entry.owner.size(); ++sample) {
-      if (to_index(entry.owner[sample]) >= entry.loads.size()) {
-        return wrong(sample, " gives sample ", sample, " to bag ", entry.owner[sample], " of ",
-                     entry.loads.size(), "; give an owner below the number of bags");
+    for (std::size_t sample = 0; sample < owners; ++sample) {
+      std::size_t const owner =
+          entry.cells.empty() ? to_index(entry.owner[sample]) : to_index(entry.cells[sample]);
+      if (owner >= entry.loads.size()) {
+        return wrong(sample, " gives sample ", sample, " to ",
+                     entry.cells.empty() ? "bag " : "cell ", owner, " of ", entry.loads.size(),
+                     "; give an owner below the number of ",
+                     entry.cells.empty() ? "bags" : "cells");
       }
       if (entry.lengths[sample] > rest) {
         return wrong(sample, " has lengths that add up to 2^63 or more; give numbers of tokens");
@@ -274,12 +356,34 @@ class step_log {
     detail::append_integer(line_, entry.step);
     add("lengths", entry.lengths);
     add("costs", entry.costs);
-    add("owner", entry.owner);
+    if (entry.cells.empty()) {
+      add("owner", entry.owner);
+    } else {
+      add("owner", entry.cells);
+    }
     add("loads", entry.loads);
     add("speeds", entry.speeds);
     add("makespan", std::array{entry.makespan.numerator, entry.makespan.denominator});
     add("bound", std::array{entry.lower_bound.numerator, entry.lower_bound.denominator});
     add("measured_ns", entry.measured_ns);
+    if (!entry.gpus.empty()) { add("gpus", entry.gpus); }
+    if (entry.microbatches > 1) {
+      line_ += ",\"microbatches\":";
+      detail::append_integer(line_, entry.microbatches);
+      line_ += entry.meet == grid_meeting::step ? ",\"meet\":\"step\"" : ",\"meet\":\"microbatch\"";
+    }
+    if (entry.most_per_gpu != no_limit) {
+      line_ += ",\"most_per_gpu\":";
+      detail::append_integer(line_, entry.most_per_gpu);
+      if (!entry.weights.empty()) { add("weights", entry.weights); }
+    }
+    if (entry.samples.kind != counts::rule::any) {
+      line_ += ",\"samples\":\"";
+      line_ += rule_names[static_cast<std::size_t>(entry.samples.kind)];
+      line_ += ':';
+      detail::append_integer(line_, entry.samples.number);
+      line_ += '"';
+    }
     line_ += "}\n";
     return write_line();
   }

@@ -249,19 +249,6 @@ TEST(SvgDrawing, EscapesTextAndTooltips)  // Ensures (2)
   EXPECT_EQ(all(elements, "text").front().text, "5 < 7");
 }
 
-TEST(SvgDrawing, TellsTheRightPanelOfAPairFromTheLeftOne)
-{
-  auto drawing = svg_drawing::of_pair(960, 80, "before, after", 450);
-  drawing.text({4, 4}, "tick", "left");
-  drawing.begin_right();
-  drawing.text({454, 4}, "tick", "right");
-  auto const elements = parse(drawing.markup());
-  EXPECT_EQ(elements.front().attributes.at("style"), "--beside: 450; --tall: 80");
-  std::vector<std::string> names;
-  for (auto const& each : elements) { names.push_back(each.name); }
-  EXPECT_EQ(names, (std::vector<std::string>{"svg", "text", "g", "text"}));
-}
-
 TEST(SvgDrawing, WritesPathsAsPoints)
 {
   auto const elements = parse(drawing_of_everything().markup());
