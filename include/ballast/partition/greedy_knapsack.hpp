@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ballast/core.hpp>
-#include <ballast/partition/detail/greedy/lightest_bags.hpp>
+#include <ballast/partition/concepts.hpp>
 
 namespace ballast::inline v0 {
 
@@ -28,51 +28,70 @@ enum class knapsack_capacity : std::uint8_t { remaining, full };
 struct greedy_knapsack {
   knapsack_capacity capacity = knapsack_capacity::remaining;
 
-  void operator()(partition_problem const& problem, std::span<cost_units> loads,
-                  std::span<bag_id> owner, workspace& memory) const
-  {
-    detail::expect_policy_arrays(problem, loads, owner);
-    std::uint64_t total = 0;  // the mean is total / speed; nothing is divided, so nothing rounds
-    std::uint64_t all_speeds = 0;
-    for (cost_units const load : loads) { total += static_cast<std::uint64_t>(load); }
-    for (cost_units const cost : problem.costs) { total += static_cast<std::uint64_t>(cost); }
-    for (std::uint32_t const speed : problem.speeds) { all_speeds += speed; }
-
-    auto scratch = memory.open();
-    detail::lightest_bags const bags(problem, loads, scratch);
-    for (auto const [cost, sample] : problem.heaviest_first) {
-      detail::identical_bags* best = nullptr;
-      detail::identical_bags* largest = nullptr;
-      for (detail::identical_bags& kind : bags.kinds()) {
-        // The smallest bags take every sample, so lengths are looked up only where sizes differ.
-        if (largest != nullptr &&
-            !partition_problem::splits(problem.lengths[to_index(sample)], kind.gpus)) {
-          break;
-        }
-        if (largest == nullptr || kind.gpus > largest->gpus ||
-            occupancy(kind) < occupancy(*largest)) {
-          largest = &kind;
-        }
-        cost_units const before = capacity == knapsack_capacity::full ? 0 : kind.lightest().load;
-        auto const filled = static_cast<std::uint64_t>(before) + static_cast<std::uint64_t>(cost);
-        bool const has_room = uint128{filled} * all_speeds <= uint128{total} * kind.speed;
-        if (has_room && (best == nullptr || occupancy(kind) < occupancy(*best))) { best = &kind; }
-      }
-      if (best == nullptr) { best = largest; }
-      owner[to_index(sample)] = to_id<bag_id>(best->lightest().index);
-      best->add_to_lightest(cost);
-    }
-    bags.store(loads);
-  }
+  BALLAST_ONCE void operator()(partition_problem const& problem, std::span<cost_units> loads,
+                               std::span<bag_id> owner, workspace& memory) const;
 
   friend bool operator==(greedy_knapsack, greedy_knapsack) = default;
-
- private:
-  // Capacity is proportional to speed, so load per speed orders bags as load per capacity does.
-  [[nodiscard]] static ratio occupancy(detail::identical_bags const& kind) noexcept
-  {
-    return {kind.lightest().load, kind.speed};
-  }
 };
 
 }  // namespace ballast::inline v0
+
+#ifndef BALLAST_COMPILED
+
+#include <ballast/partition/detail/greedy/lightest_bags.hpp>
+
+namespace ballast::inline v0 {
+
+namespace detail {
+
+/// Capacity is proportional to speed, so load per speed orders bags as load per capacity does.
+[[nodiscard]] inline ratio occupancy(identical_bags const& kind) noexcept
+{
+  return {kind.lightest().load, kind.speed};
+}
+
+}  // namespace detail
+
+BALLAST_ONCE void greedy_knapsack::operator()(partition_problem const& problem,
+                                              std::span<cost_units> loads, std::span<bag_id> owner,
+                                              workspace& memory) const
+{
+  detail::expect_policy_arrays(problem, loads, owner);
+  std::uint64_t total = 0;  // the mean is total / speed; nothing is divided, so nothing rounds
+  std::uint64_t all_speeds = 0;
+  for (cost_units const load : loads) { total += static_cast<std::uint64_t>(load); }
+  for (cost_units const cost : problem.costs) { total += static_cast<std::uint64_t>(cost); }
+  for (std::uint32_t const speed : problem.speeds) { all_speeds += speed; }
+
+  auto scratch = memory.open();
+  detail::lightest_bags const bags(problem, loads, scratch);
+  for (auto const [cost, sample] : problem.heaviest_first) {
+    detail::identical_bags* best = nullptr;
+    detail::identical_bags* largest = nullptr;
+    for (detail::identical_bags& kind : bags.kinds()) {
+      // The smallest bags take every sample, so lengths are looked up only where sizes differ.
+      if (largest != nullptr &&
+          !partition_problem::splits(problem.lengths[to_index(sample)], kind.gpus)) {
+        break;
+      }
+      if (largest == nullptr || kind.gpus > largest->gpus ||
+          detail::occupancy(kind) < detail::occupancy(*largest)) {
+        largest = &kind;
+      }
+      cost_units const before = capacity == knapsack_capacity::full ? 0 : kind.lightest().load;
+      auto const filled = static_cast<std::uint64_t>(before) + static_cast<std::uint64_t>(cost);
+      bool const has_room = uint128{filled} * all_speeds <= uint128{total} * kind.speed;
+      if (has_room && (best == nullptr || detail::occupancy(kind) < detail::occupancy(*best))) {
+        best = &kind;
+      }
+    }
+    if (best == nullptr) { best = largest; }
+    owner[to_index(sample)] = to_id<bag_id>(best->lightest().index);
+    best->add_to_lightest(cost);
+  }
+  bags.store(loads);
+}
+
+}  // namespace ballast::inline v0
+
+#endif

@@ -2,44 +2,60 @@
 #pragma once
 
 #include <ballast/core.hpp>
-#include <ballast/partition/detail/placement/limits.hpp>
 #include <ballast/partition/grid/grid_plan.hpp>
 #include <ballast/partition/packing/packing_plan.hpp>
-#include <ballast/partition/padded/detail/plan_padded.hpp>
-
-#include <functional>
 
 namespace ballast::inline v0 {
 
 namespace detail {
 
 /// Why padded batches do not keep to what is asked for, if so.
-[[nodiscard]] inline result<void> check_padded_limits(bag_layout const& bags,
-                                                      microbatches const& slots,
-                                                      placement_limits const& limits,
-                                                      std::size_t samples)
+[[nodiscard]] BALLAST_ONCE result<void> check_padded_limits(bag_layout const& bags,
+                                                            microbatches const& slots,
+                                                            placement_limits const& limits,
+                                                            std::size_t samples);
+
+/// A padded cost of any type, by reference.
+class padded_ref {
+ public:
+  template <class F>
+  explicit padded_ref(F const& cost_of)
+      : cost_of_(&cost_of), call_([](void const* self, tokens source, tokens target) {
+          return static_cast<cost_units>((*static_cast<F const*>(self))(source, target));
+        })
+  {}
+  [[nodiscard]] cost_units operator()(tokens source, tokens target) const
+  {
+    return call_(cost_of_, source, target);
+  }
+
+ private:
+  void const* cost_of_;
+  cost_units (*call_)(void const*, tokens, tokens);
+};
+
+/// What plans by a padded cost: the cost itself, or with ballast::compiled a padded_ref, for which it
+/// is compiled once.
+template <class F>
+[[nodiscard]] decltype(auto) padded_by(F const& cost_of)
 {
-  if (auto checked = check_limits(limits, samples, bags.size(), bags.gpus()); !checked) {
-    return checked;
-  }
-  auto const is_first = [](auto const& values) {
-    return std::all_of(values.begin(), values.end(),
-                       [&](auto value) { return value == values.front(); });
-  };
-  bool const others = !limits.together.empty() || !limits.home.empty() || limits.also.size() > 0 ||
-                      !limits.starting_loads.empty() || limits.samples != counts{} ||
-                      !limits.apart.empty() || !limits.fits.empty() || !limits.mixes.empty() ||
-                      limits.then.what() != second_objective::kind::none;
-  if (others || slots.multiple_of != 1 || !slots.kinds.empty() ||
-      slots.meet != grid_meeting::step || slots.number == 0U || bags.size() == 0 ||
-      !is_first(bags.sizes()) || !is_first(bags.speeds())) {
-    return fail(
-        error_code::out_of_range, 0,
-        "padded batches are planned for equal bags, for a number of microbatches of at least "
-        "1, and within limits.most_per_gpu; leave out the other limits");
-  }
-  return {};
+#ifdef BALLAST_COMPILED
+  return padded_ref(cost_of);
+#else
+  return (cost_of);
+#endif
 }
+
+template <class CostOf, class WeightOf>
+[[nodiscard]] result<grid_plan> pad_cells(std::span<padded_lengths const> lengths,
+                                          bag_layout const& bags, microbatches const& slots,
+                                          CostOf const& cost_of, WeightOf const& weight_of,
+                                          placement_limits const& limits);
+
+template <class WeightOf>
+[[nodiscard]] result<packing_plan> pad_bins(std::span<padded_lengths const> lengths,
+                                            std::int64_t cap, WeightOf const& weight_of,
+                                            std::uint64_t work_per_sample);
 
 }  // namespace detail
 
@@ -83,48 +99,8 @@ template <padded_cost CostOf, padded_cost WeightOf>
                                          CostOf const& cost_of, WeightOf const& weight_of,
                                          placement_limits const& limits = {})
 {
-  if (auto checked = detail::check_padded_limits(bags, slots, limits, lengths.size()); !checked) {
-    return tl::unexpected(checked.error());
-  }
-  std::int64_t const most = detail::room_of_bag(bags, 0, {.most_per_gpu = limits.most_per_gpu});
-  std::size_t const number = slots.number.value_or(1);
-  detail::padded_problem<CostOf, WeightOf> const problem{lengths, bags.size(), number,
-                                                         most,    cost_of,     weight_of};
-  if (auto checked = detail::check_padded(problem); !checked) {
-    return tl::unexpected(checked.error());
-  }
-  std::uint64_t const work = slots.work / std::max<std::size_t>(lengths.size(), 1);
-  detail::found_padded found =
-      detail::plan_padded_within(problem, std::min<std::uint64_t>(work, 400));
-  if (found.makespan == no_cost) {
-    bool const proven = found.lower_bound == no_cost;
-    return fail(error_code::infeasible, 0, "no plan of ", detail::counted(lengths.size(), "sample"),
-                " in ", bags.size(), " x ", detail::counted(number, "padded batch"),
-                " within a cap of ", most, " each ",
-                proven ? "exists" : "was found in a search that gave up",
-                "; use more microbatches or raise the cap");
-  }
-  grid_plan plan;
-  plan.makespan = {found.makespan, bags.speeds()[0]};
-  plan.lower_bound = {found.lower_bound, bags.speeds()[0]};
-  plan.ranks = bags.size();
-  plan.microbatches = number;
-  plan.fewest_microbatches = 1;
-  plan.owner = std::move(found.owner);
-  plan.samples.collect(detail::span_of(plan.owner), problem.cells());
-  for (padded_lengths const each : lengths) {
-    plan.costs.push_back(cost_of(each.source, each.target));
-    plan.weights.push_back(weight_of(each.source, each.target));
-  }
-  for (auto const batch : plan.samples) {
-    padded_lengths longest;
-    for (sample_id const sample : batch) { longest = longest.with(lengths[to_index(sample)]); }
-    plan.longest.push_back(longest);
-    plan.loads.push_back(problem.cost(batch.size(), longest));
-    plan.filled.push_back(static_cast<std::int64_t>(batch.size()) *
-                          weight_of(longest.source, longest.target));
-  }
-  return plan;
+  return detail::pad_cells(lengths, bags, slots, detail::padded_by(cost_of),
+                           detail::padded_by(weight_of), limits);
 }
 
 /// The same, with costs as weights.
@@ -158,13 +134,103 @@ template <padded_cost WeightOf>
                                               std::int64_t cap, WeightOf const& weight_of,
                                               std::uint64_t work_per_sample = 400)
 {
-  using problem_of = detail::padded_problem<WeightOf, WeightOf>;
+  return detail::pad_bins(lengths, cap, detail::padded_by(weight_of), work_per_sample);
+}
+
+}  // namespace ballast::inline v0
+
+#ifndef BALLAST_COMPILED
+
+#include <ballast/partition/detail/placement/limits.hpp>
+#include <ballast/partition/padded/detail/plan_padded.hpp>
+
+namespace ballast::inline v0 {
+
+namespace detail {
+
+[[nodiscard]] BALLAST_ONCE result<void> check_padded_limits(bag_layout const& bags,
+                                                            microbatches const& slots,
+                                                            placement_limits const& limits,
+                                                            std::size_t samples)
+{
+  if (auto checked = check_limits(limits, samples, bags.size(), bags.gpus()); !checked) {
+    return checked;
+  }
+  auto const is_first = [](auto const& values) {
+    return std::all_of(values.begin(), values.end(),
+                       [&](auto value) { return value == values.front(); });
+  };
+  bool const others = !limits.together.empty() || !limits.home.empty() || limits.also.size() > 0 ||
+                      !limits.starting_loads.empty() || limits.samples != counts{} ||
+                      !limits.apart.empty() || !limits.fits.empty() || !limits.mixes.empty() ||
+                      limits.then.what() != second_objective::kind::none;
+  if (others || slots.multiple_of != 1 || !slots.kinds.empty() ||
+      slots.meet != grid_meeting::step || slots.number == 0U || bags.size() == 0 ||
+      !is_first(bags.sizes()) || !is_first(bags.speeds())) {
+    return fail(
+        error_code::out_of_range, 0,
+        "padded batches are planned for equal bags, for a number of microbatches of at least "
+        "1, and within limits.most_per_gpu; leave out the other limits");
+  }
+  return {};
+}
+
+template <class CostOf, class WeightOf>
+[[nodiscard]] result<grid_plan> pad_cells(std::span<padded_lengths const> lengths,
+                                          bag_layout const& bags, microbatches const& slots,
+                                          CostOf const& cost_of, WeightOf const& weight_of,
+                                          placement_limits const& limits)
+{
+  if (auto checked = check_padded_limits(bags, slots, limits, lengths.size()); !checked) {
+    return tl::unexpected(checked.error());
+  }
+  std::int64_t const most = room_of_bag(bags, 0, {.most_per_gpu = limits.most_per_gpu});
+  std::size_t const number = slots.number.value_or(1);
+  padded_problem<CostOf, WeightOf> const problem{lengths, bags.size(), number,
+                                                 most,    cost_of,     weight_of};
+  if (auto checked = check_padded(problem); !checked) { return tl::unexpected(checked.error()); }
+  std::uint64_t const work = slots.work / std::max<std::size_t>(lengths.size(), 1);
+  found_padded found = plan_padded_within(problem, std::min<std::uint64_t>(work, 400));
+  if (found.makespan == no_cost) {
+    bool const proven = found.lower_bound == no_cost;
+    return fail(error_code::infeasible, 0, "no plan of ", counted(lengths.size(), "sample"), " in ",
+                bags.size(), " x ", counted(number, "padded batch"), " within a cap of ", most,
+                " each ", proven ? "exists" : "was found in a search that gave up",
+                "; use more microbatches or raise the cap");
+  }
+  grid_plan plan;
+  plan.makespan = {found.makespan, bags.speeds()[0]};
+  plan.lower_bound = {found.lower_bound, bags.speeds()[0]};
+  plan.ranks = bags.size();
+  plan.microbatches = number;
+  plan.fewest_microbatches = 1;
+  plan.owner = std::move(found.owner);
+  plan.samples.collect(span_of(plan.owner), problem.cells());
+  for (padded_lengths const each : lengths) {
+    plan.costs.push_back(cost_of(each.source, each.target));
+    plan.weights.push_back(weight_of(each.source, each.target));
+  }
+  for (auto const batch : plan.samples) {
+    padded_lengths longest;
+    for (sample_id const sample : batch) { longest = longest.with(lengths[to_index(sample)]); }
+    plan.longest.push_back(longest);
+    plan.loads.push_back(problem.cost(batch.size(), longest));
+    plan.filled.push_back(static_cast<std::int64_t>(batch.size()) *
+                          weight_of(longest.source, longest.target));
+  }
+  return plan;
+}
+
+template <class WeightOf>
+[[nodiscard]] result<packing_plan> pad_bins(std::span<padded_lengths const> lengths,
+                                            std::int64_t cap, WeightOf const& weight_of,
+                                            std::uint64_t work_per_sample)
+{
+  using problem_of = padded_problem<WeightOf, WeightOf>;
   std::size_t const count = lengths.size();
   problem_of const each_alone{lengths,  std::max<std::size_t>(count, 1), 1, cap, weight_of,
                               weight_of};
-  if (auto checked = detail::check_padded(each_alone); !checked) {
-    return tl::unexpected(checked.error());
-  }
+  if (auto checked = check_padded(each_alone); !checked) { return tl::unexpected(checked.error()); }
   packing_plan plan;
   plan.most_per_gpu = cap;
   for (std::size_t sample = 0; sample < count; ++sample) {
@@ -173,7 +239,7 @@ template <padded_cost WeightOf>
   }
   std::vector<cost_units> descending = plan.weights;
   std::sort(descending.begin(), descending.end(), std::greater<>{});
-  plan.lower_bound = detail::fewest_padded(descending, cap);
+  plan.lower_bound = fewest_padded(descending, cap);
   std::size_t batches = count;
   auto const keep = [&](auto const& batch_of) {
     for (std::size_t sample = 0; sample < count; ++sample) {
@@ -181,9 +247,9 @@ template <padded_cost WeightOf>
     }
   };
   std::vector<std::uint32_t> batch_of(count);
-  detail::padded_orders_of(each_alone, [&](std::vector<std::uint32_t> const& order) {
+  padded_orders_of(each_alone, [&](std::vector<std::uint32_t> const& order) {
     if (batches == plan.lower_bound) { return; }
-    std::size_t const filled = detail::fill_runs(each_alone, order, cap, batches - 1, batch_of);
+    std::size_t const filled = fill_runs(each_alone, order, cap, batches - 1, batch_of);
     if (filled >= batches) { return; }
     batches = filled;
     keep(batch_of);
@@ -191,7 +257,7 @@ template <padded_cost WeightOf>
   while (batches > plan.lower_bound) {
     problem_of const one_less{lengths,   batches - 1, 1, std::numeric_limits<std::int64_t>::max(),
                               weight_of, weight_of};
-    auto const found = detail::plan_padded(one_less, work_per_sample, cap);
+    auto const found = plan_padded(one_less, work_per_sample, cap);
     if (found.makespan > cap) {
       if (found.lower_bound > cap) { plan.lower_bound = batches; }
       break;
@@ -199,7 +265,7 @@ template <padded_cost WeightOf>
     --batches;
     keep(found.owner);
   }
-  plan.samples.collect(detail::span_of(plan.owner), batches);
+  plan.samples.collect(span_of(plan.owner), batches);
   for (auto const batch : plan.samples) {
     padded_lengths longest;
     for (sample_id const sample : batch) { longest = longest.with(lengths[to_index(sample)]); }
@@ -208,4 +274,8 @@ template <padded_cost WeightOf>
   return plan;
 }
 
+}  // namespace detail
+
 }  // namespace ballast::inline v0
+
+#endif

@@ -1,0 +1,3 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ballast/topology/bag_layout.hpp>
+#include <ballast/topology/device_groups.hpp>
