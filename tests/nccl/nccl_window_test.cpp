@@ -40,13 +40,11 @@ TEST(NcclWindow, IsGoneBeforeItsCommunicator)
     if (polls > 0) { job.make_non_blocking(polls); }
     job.run([&](std::size_t rank) {
       ncclComm_t& nccl = job.comm(rank);
-      // [nccl_window]
       auto const own = ballast::nccl_window::make(nccl, 10).value();
       auto const all = ballast::nccl_window::make(nccl, 10 * ranks).value();
       auto comm = ballast::nccl_communicator<>::over(nccl, job.stream(rank)).value();
       std::ranges::fill(own.span(), static_cast<std::byte>(rank));  // a trainer's kernel
       EXPECT_TRUE(comm.all_gather(own.span(), all.span()) && comm.wait());
-      // [nccl_window]
       EXPECT_TRUE(own.is_symmetric());
       EXPECT_EQ(all.span().back(), std::byte{ranks - 1});
     });
