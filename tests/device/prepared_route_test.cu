@@ -268,7 +268,6 @@ TEST_F(RowsOnDevice, ArePackedByAGraphAsTheDocumentationShows)
   auto const check = [](cudaError_t error) { EXPECT_EQ(error, cudaSuccess); };
   std::span<row_array const> const arrays = rank.arrays;
   std::byte* const messages = rank.outgoing.data();
-  // [pack_in_a_graph]
   ballast::device_rows const rows(arrays);  // rows_of(...), rows_of(...)
   std::size_t bytes = 0;
   check(ballast::prepared_route::device_bytes(there, rows, bytes));
@@ -286,7 +285,6 @@ TEST_F(RowsOnDevice, ArePackedByAGraphAsTheDocumentationShows)
 
   auto const staged = there.stage(plan);  // every step
   check(cudaGraphLaunch(packing, stream()));
-  // [pack_in_a_graph]
   ASSERT_TRUE(staged);
   EXPECT_EQ(read(rank).messages, by_host(plan, own, unwritten, incoming).messages);
   check(cudaGraphExecDestroy(packing));
