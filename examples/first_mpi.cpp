@@ -2,6 +2,7 @@
 // mpirun -np 4 first_mpi [seconds]: a step over MPI, and what to do when a rank does not come. With
 // seconds, the last rank comes that much later.
 
+// [first_mpi]
 #include <ballast/ballast.hpp>
 #include <ballast/comm/mpi_communicator.hpp>
 
@@ -20,7 +21,6 @@ namespace {
 
 using namespace ballast;
 
-// [first_mpi]
 result<tokens> tokens_to_compute(mpi_communicator& comm, std::vector<tokens> const& read)
 {
   auto const all = gather_samples(comm, read);
@@ -66,7 +66,6 @@ try {
 } catch (std::exception const& thrown) {
   give_up(self, {error_code::peer_lost, 0, thrown.what(), {self}});
 }
-// [first_mpi]
 
 }  // namespace
 
@@ -82,3 +81,4 @@ int main(int argc, char** argv)
   train(to_id<rank_id>(static_cast<std::size_t>(rank)), read, late);
   MPI_Finalize();
 }
+// [first_mpi]
