@@ -8,6 +8,8 @@
 #include <ballast/route/ulysses.hpp>
 #include <ballast/runtime/detail/plan_together.hpp>
 
+#include <functional>
+
 namespace ballast::inline v0 {
 
 namespace detail {
@@ -137,12 +139,62 @@ struct balanced_step {
   }
 };
 
+/// What a planner of steps does that no cost and no type of sample changes: it reads how long samples
+/// are, and routes.
+class step_router {
+ public:
+  struct settings {
+    std::size_t multiple_of = 1;  ///< of slots
+    std::uint32_t query_heads = 0;
+    std::uint32_t kv_heads = 0;
+    std::uint32_t gpus_per_rank = 1;
+  };
+
+  BALLAST_ONCE step_router(bag_layout layout, settings chosen);
+
+  [[nodiscard]] bag_layout const& bags() const noexcept { return bags_; }
+
+ protected:
+  /// Why these are no bags of this job, if so.
+  [[nodiscard]] BALLAST_ONCE result<void> check_bags(std::size_t ranks) const;
+  /// The error of a plan, and who has read the sample that it is of, if it is of one.
+  [[nodiscard]] BALLAST_ONCE static tl::unexpected<error> with_reader(
+      error why, std::span<rank_id const> source);
+  /// Reads the lengths of all samples, and how many of their tokens have a loss:
+  /// numbers_of(sample, its length in a plan that is no grid) are both.
+  [[nodiscard]] BALLAST_ONCE result<void> read_tokens(
+      balanced_step& step, std::size_t samples,
+      std::function<std::pair<tokens, tokens>(std::size_t, tokens)> const& numbers_of,
+      bool counts_losses, bool has_own_lengths);
+  /// From the arrays that hold all samples as they were read to arrays that hold those of a slot
+  /// alone, for each slot.
+  BALLAST_ONCE void route(balanced_step& step, std::span<rank_id const> source, rank_id rank);
+
+  bag_layout bags_;
+
+ private:
+  BALLAST_ONCE void route_slot(balanced_step& step, std::size_t slot, placement const& from,
+                               rank_gpus gpus);
+
+  settings settings_;
+
+  // Kept from step to step.
+  std::vector<tokens> lengths_;
+  jagged<std::size_t, sample_id> by_slot_;
+  std::vector<sample_part> parts_;
+  std::vector<tokens> slot_lengths_;
+  std::vector<bag_id> owners_;
+  placement slot_read_;
+  placement joined_;
+};
+
 /// Plans and routes the steps of one rank from what all ranks have read.
 template <class Cost, class Policy, class Sample>
-class bag_planner {
+class bag_planner : step_router {
  public:
   bag_planner(bag_layout layout, Cost own_cost, Policy own_policy, step_options<Sample> chosen)
-      : bags_(std::move(layout)),
+      : step_router(std::move(layout), {chosen.microbatches.multiple_of, chosen.query_heads,
+                                        chosen.kv_heads, chosen.gpus_per_rank}),
         cost_(std::move(own_cost)),
         policy_(std::move(own_policy)),
         options_(chosen)
@@ -164,19 +216,9 @@ class bag_planner {
                     "options.limits has an array of samples, which differ from step to step, or "
                     "more caps than ",
                     caps::most, "; give the function of the options that says it of a sample");
-    for (std::size_t each = 0; each < bags_.size(); ++each) {
-      head_split const split{std::max(options_.query_heads, 1U), bags_[to_id<bag_id>(each)].gpus,
-                             options_.kv_heads};
-      BALLAST_EXPECTS(split.is_possible(), "options.kv_heads keeps groups of ",
-                      counted(split.query_heads, "query head"), " and ",
-                      counted(split.kv_heads, "key-value head"), " whole, and bag ", each, " has ",
-                      counted(split.gpus, "GPU"),
-                      "; give a multiple of kv_heads as query_heads, and bags of at most "
-                      "as many GPUs");
-    }
   }
 
-  [[nodiscard]] bag_layout const& bags() const noexcept { return bags_; }
+  using step_router::bags;
   [[nodiscard]] step_options<Sample> const& options() const noexcept { return options_; }
 
   [[nodiscard]] result<void> operator()(balanced_step& step, workspace& memory,
@@ -185,9 +227,19 @@ class bag_planner {
   {
     auto made = check_bags(ranks);
     if (made) { made = plan(step, memory, span_of(all.samples), span_of(all.source)); }
-    if (made) { made = read_tokens(step, span_of(all.samples)); }
+    if (made) {
+      auto const numbers_of = [&](std::size_t sample, tokens length) {
+        Sample const& each = all.samples[sample];
+        if (step.is_grid) { length = options_.length_of(each); }
+        return std::pair(
+            length, options_.loss_tokens_of != nullptr ? options_.loss_tokens_of(each) : length);
+      };
+      made = read_tokens(step, all.samples.size(), std::cref(numbers_of),
+                         options_.loss_tokens_of != nullptr,
+                         options_.length_of != own_length<Sample>());
+    }
     if (!made) { return with_reader(std::move(made).error(), span_of(all.source)); }
-    route(step, span_of(all.source), {rank, options_.gpus_per_rank});
+    this->route(step, span_of(all.source), rank);
     return {};
   }
 
@@ -199,29 +251,6 @@ class bag_planner {
   {
     return !integer_function<Cost, Sample const&> || options_.microbatches.number != 1U ||
            options_.microbatches.multiple_of != 1 || options_.kind_of != nullptr;
-  }
-
-  /// Why these are no bags of this job, if so.
-  [[nodiscard]] result<void> check_bags(std::size_t ranks) const
-  {
-    std::size_t const each = options_.gpus_per_rank;
-    if (bags_.gpus() == ranks * each) { return {}; }
-    return fail(error_code::out_of_range, bags_.gpus(), "the bags have ",
-                counted(bags_.gpus(), "GPU"), " and the job has ", counted(ranks, "rank"),
-                each > 1 ? concat(" of ", counted(each, "GPU")) : std::string(),
-                "; lay the bags out over ",
-                each > 1 ? "the GPUs of all ranks" : "one GPU for each rank");
-  }
-
-  /// The error of a plan, and who has read the sample that it is of, if it is of one.
-  [[nodiscard]] static tl::unexpected<error> with_reader(error why, std::span<rank_id const> source)
-  {
-    bool const of_sample = why.message.starts_with(concat("sample ", why.position, " ")) &&
-                           why.position < source.size();
-    if (!of_sample) { return tl::unexpected(std::move(why)); }
-    why.message += concat(" (rank ", source[why.position], " has read it)");
-    why.ranks = {source[why.position]};
-    return tl::unexpected(std::move(why));
   }
 
   /// What a function says of each sample; empty where it is null.
@@ -290,91 +319,6 @@ class bag_planner {
     }
   }
 
-  /// Reads the lengths of all samples, and how many of their tokens have a loss.
-  [[nodiscard]] result<void> read_tokens(balanced_step& step, std::span<Sample const> read)
-  {
-    digest words;
-    lengths_.clear();
-    step.loss_tokens = 0;
-    for (std::size_t sample = 0; sample < read.size(); ++sample) {
-      tokens const length =
-          step.is_grid ? options_.length_of(read[sample]) : step.plan.lengths[sample];
-      if (bags_.is_short(length) && !bags_.admits_short_samples()) {  // of padded batches
-        return fail(error_code::infeasible, sample, "sample ", sample, " of ",
-                    counted(length, "token"), " is shorter than the smallest bag, which has ",
-                    counted(bags_.smallest_bag(), "GPU"), "; use smaller bags, or leave it out");
-      }
-      bool const is_counted = options_.loss_tokens_of != nullptr;
-      tokens const losses = is_counted ? options_.loss_tokens_of(read[sample]) : length;
-      if (losses < 0 || std::max(losses, length) > longest_sample) {
-        return fail(error_code::out_of_range, sample, "sample ", sample, " has ",
-                    counted(length > longest_sample ? length : losses, "token"),
-                    is_counted && length <= longest_sample ? " with a loss" : "",
-                    ", which is not from 0 to ", longest_sample, "; correct it");
-      }
-      if (is_counted) { words.add(static_cast<std::uint64_t>(losses)); }
-      step.loss_tokens += losses;
-      lengths_.push_back(length);
-    }
-    words.add(step.is_grid ? step.grid.digest() : step.plan.digest()).add(bags_.digest());
-    words.add(options_.query_heads).add(options_.kv_heads);
-    // Lengths that were gathered are the same everywhere; those of a function may not be, and the
-    // plan would not show it.
-    if (options_.length_of != own_length<Sample>()) { words.add(span_of(lengths_)); }
-    step.word = words.value();
-    return {};
-  }
-
-  /// From the arrays that hold all samples as they were read to arrays that hold those of a slot
-  /// alone, for each slot.
-  void route(balanced_step& step, std::span<rank_id const> source, rank_gpus gpus)
-  {
-    std::span<tokens const> const lengths = span_of(lengths_);
-    place(step.as_read, lengths, source, bags_.gpus() / gpus.each);
-    // Slots that are empty on all ranks are left out, in whole multiples; one is run in any case.
-    std::size_t const multiple = options_.microbatches.multiple_of;
-    std::size_t const used = step.is_grid ? step.grid.used_microbatches() : 1;
-    step.slots = std::max<std::size_t>((used + multiple - 1) / multiple, 1) * multiple;
-    if (step.routes.size() < step.slots) { step.routes.resize(step.slots); }
-    if (!step.is_grid) {
-      place(step.as_computed, lengths, span_of(step.plan.owner), bags_);
-      route_slot(step, 0, step.as_read, gpus);
-      return;
-    }
-    by_slot_.fill(step.slots, [&](auto const& visit) {
-      for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
-        visit(to_index(step.grid.owner[sample]) / bags_.size(), to_id<sample_id>(sample));
-      }
-    });
-    for (std::size_t slot = 0; slot < step.slots; ++slot) {
-      parts_.clear();
-      slot_lengths_.clear();
-      owners_.clear();
-      for (sample_id const sample : by_slot_[slot]) {
-        parts_.push_back({sample, 0, lengths[sample]});
-        slot_lengths_.push_back(lengths[sample]);
-        owners_.push_back(to_id<bag_id>(to_index(step.grid.owner[sample]) % bags_.size()));
-      }
-      place_parts(slot_read_, step.as_read, span_of(parts_));
-      place(step.as_computed, span_of(slot_lengths_), span_of(owners_), bags_);
-      route_slot(step, slot, slot_read_, gpus);
-    }
-  }
-
-  void route_slot(balanced_step& step, std::size_t slot, placement const& from, rank_gpus gpus)
-  {
-    if (gpus.each > 1) { join_ranks_into(joined_, step.as_computed, gpus.each); }
-    slot_route& own = step.routes[slot];
-    plan_route(own.to_compute, from, gpus.each > 1 ? joined_ : step.as_computed, gpus.rank);
-    own.heads.resize(gpus.each);
-    for (std::uint32_t local = 0; local < gpus.each; ++local) {
-      bag_id const bag = bags_.bag_of(gpus[local]);
-      own.heads[local].assign(span_of(lengths_), step.microbatch(slot, bag), bags_[bag].gpus,
-                              std::max(options_.query_heads, 1U), options_.kv_heads);
-    }
-  }
-
-  bag_layout bags_;
   Cost cost_;
   std::conditional_t<plans_grids, refine<>, Policy> policy_;
   step_options<Sample> options_;
@@ -383,13 +327,6 @@ class bag_planner {
   std::array<std::vector<std::int64_t>, 4 + caps::most> values_;  // of each function that has some
   std::size_t used_values_ = 0;
   std::vector<padded_lengths> padded_;
-  std::vector<tokens> lengths_;
-  jagged<std::size_t, sample_id> by_slot_;
-  std::vector<sample_part> parts_;
-  std::vector<tokens> slot_lengths_;
-  std::vector<bag_id> owners_;
-  placement slot_read_;
-  placement joined_;
 };
 
 template <class Balancer>
@@ -739,3 +676,136 @@ step_balancer(C&, bag_layout, Cost, step_options<Sample> = {})
     -> step_balancer<Cost, detail::any_microbatches, C, Sample>;
 
 }  // namespace ballast::inline v0
+
+#ifndef BALLAST_COMPILED
+
+namespace ballast::inline v0 {
+
+namespace detail {
+
+BALLAST_ONCE step_router::step_router(bag_layout layout, settings chosen)
+    : bags_(std::move(layout)), settings_(chosen)
+{
+  for (std::size_t each = 0; each < bags_.size(); ++each) {
+    head_split const split{std::max(settings_.query_heads, 1U), bags_[to_id<bag_id>(each)].gpus,
+                           settings_.kv_heads};
+    BALLAST_EXPECTS(split.is_possible(), "options.kv_heads keeps groups of ",
+                    counted(split.query_heads, "query head"), " and ",
+                    counted(split.kv_heads, "key-value head"), " whole, and bag ", each, " has ",
+                    counted(split.gpus, "GPU"),
+                    "; give a multiple of kv_heads as query_heads, and bags of at most "
+                    "as many GPUs");
+  }
+}
+
+[[nodiscard]] BALLAST_ONCE result<void> step_router::check_bags(std::size_t ranks) const
+{
+  std::size_t const each = settings_.gpus_per_rank;
+  if (bags_.gpus() == ranks * each) { return {}; }
+  return fail(error_code::out_of_range, bags_.gpus(), "the bags have ",
+              counted(bags_.gpus(), "GPU"), " and the job has ", counted(ranks, "rank"),
+              each > 1 ? concat(" of ", counted(each, "GPU")) : std::string(),
+              "; lay the bags out over ",
+              each > 1 ? "the GPUs of all ranks" : "one GPU for each rank");
+}
+
+[[nodiscard]] BALLAST_ONCE tl::unexpected<error> step_router::with_reader(
+    error why, std::span<rank_id const> source)
+{
+  bool const of_sample =
+      why.message.starts_with(concat("sample ", why.position, " ")) && why.position < source.size();
+  if (!of_sample) { return tl::unexpected(std::move(why)); }
+  why.message += concat(" (rank ", source[why.position], " has read it)");
+  why.ranks = {source[why.position]};
+  return tl::unexpected(std::move(why));
+}
+
+[[nodiscard]] BALLAST_ONCE result<void> step_router::read_tokens(
+    balanced_step& step, std::size_t samples,
+    std::function<std::pair<tokens, tokens>(std::size_t, tokens)> const& numbers_of,
+    bool counts_losses, bool has_own_lengths)
+{
+  digest words;
+  lengths_.clear();
+  step.loss_tokens = 0;
+  for (std::size_t sample = 0; sample < samples; ++sample) {
+    auto const [length, losses] = numbers_of(sample, step.is_grid ? 0 : step.plan.lengths[sample]);
+    if (bags_.is_short(length) && !bags_.admits_short_samples()) {  // of padded batches
+      return fail(error_code::infeasible, sample, "sample ", sample, " of ",
+                  counted(length, "token"), " is shorter than the smallest bag, which has ",
+                  counted(bags_.smallest_bag(), "GPU"), "; use smaller bags, or leave it out");
+    }
+    if (losses < 0 || std::max(losses, length) > longest_sample) {
+      return fail(error_code::out_of_range, sample, "sample ", sample, " has ",
+                  counted(length > longest_sample ? length : losses, "token"),
+                  counts_losses && length <= longest_sample ? " with a loss" : "",
+                  ", which is not from 0 to ", longest_sample, "; correct it");
+    }
+    if (counts_losses) { words.add(static_cast<std::uint64_t>(losses)); }
+    step.loss_tokens += losses;
+    lengths_.push_back(length);
+  }
+  words.add(step.is_grid ? step.grid.digest() : step.plan.digest()).add(bags_.digest());
+  words.add(settings_.query_heads).add(settings_.kv_heads);
+  // Lengths that were gathered are the same everywhere; those of a function may not be, and the
+  // plan would not show it.
+  if (has_own_lengths) { words.add(span_of(lengths_)); }
+  step.word = words.value();
+  return {};
+}
+
+BALLAST_ONCE void step_router::route(balanced_step& step, std::span<rank_id const> source,
+                                     rank_id rank)
+{
+  rank_gpus const gpus{rank, settings_.gpus_per_rank};
+  std::span<tokens const> const lengths = span_of(lengths_);
+  place(step.as_read, lengths, source, bags_.gpus() / gpus.each);
+  // Slots that are empty on all ranks are left out, in whole multiples; one is run in any case.
+  std::size_t const multiple = settings_.multiple_of;
+  std::size_t const used = step.is_grid ? step.grid.used_microbatches() : 1;
+  step.slots = std::max<std::size_t>((used + multiple - 1) / multiple, 1) * multiple;
+  if (step.routes.size() < step.slots) { step.routes.resize(step.slots); }
+  if (!step.is_grid) {
+    place(step.as_computed, lengths, span_of(step.plan.owner), bags_);
+    route_slot(step, 0, step.as_read, gpus);
+    return;
+  }
+  by_slot_.fill(step.slots, [&](auto const& visit) {
+    for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
+      visit(to_index(step.grid.owner[sample]) / bags_.size(), to_id<sample_id>(sample));
+    }
+  });
+  for (std::size_t slot = 0; slot < step.slots; ++slot) {
+    parts_.clear();
+    slot_lengths_.clear();
+    owners_.clear();
+    for (sample_id const sample : by_slot_[slot]) {
+      parts_.push_back({sample, 0, lengths[sample]});
+      slot_lengths_.push_back(lengths[sample]);
+      owners_.push_back(to_id<bag_id>(to_index(step.grid.owner[sample]) % bags_.size()));
+    }
+    place_parts(slot_read_, step.as_read, span_of(parts_));
+    place(step.as_computed, span_of(slot_lengths_), span_of(owners_), bags_);
+    route_slot(step, slot, slot_read_, gpus);
+  }
+}
+
+BALLAST_ONCE void step_router::route_slot(balanced_step& step, std::size_t slot,
+                                          placement const& from, rank_gpus gpus)
+{
+  if (gpus.each > 1) { join_ranks_into(joined_, step.as_computed, gpus.each); }
+  slot_route& own = step.routes[slot];
+  plan_route(own.to_compute, from, gpus.each > 1 ? joined_ : step.as_computed, gpus.rank);
+  own.heads.resize(gpus.each);
+  for (std::uint32_t local = 0; local < gpus.each; ++local) {
+    bag_id const bag = bags_.bag_of(gpus[local]);
+    own.heads[local].assign(span_of(lengths_), step.microbatch(slot, bag), bags_[bag].gpus,
+                            std::max(settings_.query_heads, 1U), settings_.kv_heads);
+  }
+}
+
+}  // namespace detail
+
+}  // namespace ballast::inline v0
+
+#endif

@@ -5,6 +5,8 @@
 #include <ballast/core.hpp>
 #include <ballast/runtime/detail/ahead.hpp>
 
+#include <functional>
+
 namespace ballast::inline v0::detail {
 
 /// A word and numbers that every rank gave, each as many, in the communicator's scratch.
@@ -59,10 +61,10 @@ class numbers_of_ranks {
 /// Ensures     the numbers are valid until the next call of scratch; nothing is allocated
 /// Errors      those of the communicator, also where counts differ.
 /// Complexity  one all_gather of 8 bytes beside the numbers.
-template <class T, communicator C, class NumberOf>
+template <class T, class NumberOf>
   requires std::is_trivially_copyable_v<T>
-[[nodiscard]] result<numbers_of_ranks<T>> gather_with_word(C& comm, std::uint64_t word,
-                                                           std::size_t count,
+[[nodiscard]] result<numbers_of_ranks<T>> gather_with_word(any_communicator comm,
+                                                           std::uint64_t word, std::size_t count,
                                                            NumberOf const& number_of)
 {
   std::size_t const bytes = sizeof(word) + count * sizeof(T);
@@ -83,10 +85,11 @@ template <class T, communicator C, class NumberOf>
 /// together.
 ///
 /// Errors      also mismatch, on every rank, where words differ: `advice` says what to make alike.
-template <class T, communicator C, class NumberOf>
-[[nodiscard]] result<numbers_of_ranks<T>> gather_alike(C& comm, std::string_view operation,
-                                                       agreed_word same, std::string_view advice,
-                                                       std::size_t count, NumberOf const& number_of)
+template <class T, class NumberOf>
+[[nodiscard]] result<numbers_of_ranks<T>> gather_alike(any_communicator comm,
+                                                       std::string_view operation, agreed_word same,
+                                                       std::string_view advice, std::size_t count,
+                                                       NumberOf const& number_of)
 {
   auto all = gather_with_word<T>(comm, same.word, count, number_of);
   if (!all || all->all_have(same.word)) { return all; }
@@ -96,8 +99,8 @@ template <class T, communicator C, class NumberOf>
 
 /// Adds to what ranks are told that disagree why the first of them has nothing, if one has nothing.
 /// Collective then; has(rank), the same on every rank, is read before anything is sent.
-template <communicator C, class Has>
-void tell_why(C& comm, error& told, Has const& has, std::string_view own)
+template <class Has>
+void tell_why(any_communicator comm, error& told, Has const& has, std::string_view own)
 {
   std::size_t without = 0;
   while (without < comm.size() && has(without)) { ++without; }
@@ -107,6 +110,12 @@ void tell_why(C& comm, error& told, Has const& has, std::string_view own)
   if (!texts) { return; }
   told.message += concat(". Rank ", without, " has none: ", (*texts)(without).bytes.data());
 }
+
+/// Makes a step on all ranks: each gathers what all have read, plans, which gives a word that is the
+/// same on all, and hears whether all have that plan. See common_steps.
+[[nodiscard]] BALLAST_ONCE result<void> make_together(
+    any_communicator comm, std::function<result<void>()> const& gather,
+    std::function<result<void>(std::uint64_t& word)> const& plan);
 
 /// The steps of a job, which all ranks plan from what each has read: at once, or on a thread and a
 /// communicator of its own while the step before runs.
@@ -204,44 +213,24 @@ class common_steps {
 
   [[nodiscard]] result<void> make(Communicator& comm, made_step& next, std::span<Sample const> read)
   {
-    result<void> made;
-    bool has_gathered = false;
-    std::uint64_t word = 0;
+    struct {
+      common_steps& self;
+      Communicator& comm;
+      made_step& next;
+      std::span<Sample const> read;
+    } const own{*this, comm, next, read};
     next.samples.room = std::exchange(room_, 0);  // a rank that threw does not know that of others
-    auto const thrown = thrown_by([&] {
-      made = gather_samples(next.samples, comm, read);
-      if (!made) { return; }
-      has_gathered = true;
-      made = planner_(next.step, memory_, next.samples, comm.size(), comm.rank());
-      if (made) { word = next.step.digest(); }
-    });
-    if (thrown) {
-      made = fail(error_code::failed, 0, "planning threw on rank ", comm.rank(), ": ",
-                  thrown_text(thrown));
-    } else if (!has_gathered) {
-      return made;
-    }
-    if (!made) {
-      auto const code = static_cast<std::uint64_t>(made.error().code);
-      word = digest{}.add(code).add(made.error().position).value();
-    }
-    // No rank waits for one that threw: the others are here too, or still in gather_samples,
-    // where this other call is a mismatch.
-    bool const has_plan = made.has_value();
-    auto const words = gather_with_word<bool>(comm, word, 1, [&](std::size_t) { return has_plan; });
-    result<void> same;
-    if (!words) {
-      same = tl::unexpected(words.error());
-    } else if (!words->all_have(word)) {
-      same =
-          comm_failure::mismatch("plan", "the plan, or on why there is none", words->differing());
-      tell_why(
-          comm, same.error(), [&](std::size_t rank) { return (*words)(rank); },
-          made ? "" : made.error().message);
-    }
-    if (thrown) { rethrow_if_out_of_memory(thrown); }
-    if (made && same) { room_ = next.samples.room; }
-    return made ? std::move(same) : std::move(made);
+    // One reference each, so that nothing is allocated.
+    auto made = make_together(
+        comm, [&own] { return gather_samples(own.next.samples, own.comm, own.read); },
+        [&own](std::uint64_t& word) {
+          auto planned = own.self.planner_(own.next.step, own.self.memory_, own.next.samples,
+                                           own.comm.size(), own.comm.rank());
+          if (planned) { word = own.next.step.digest(); }
+          return planned;
+        });
+    if (made) { room_ = next.samples.room; }
+    return made;
   }
 
   Communicator& comm_;
@@ -257,3 +246,51 @@ class common_steps {
 };
 
 }  // namespace ballast::inline v0::detail
+
+#ifndef BALLAST_COMPILED
+
+namespace ballast::inline v0::detail {
+
+[[nodiscard]] BALLAST_ONCE result<void> make_together(
+    any_communicator comm, std::function<result<void>()> const& gather,
+    std::function<result<void>(std::uint64_t& word)> const& plan)
+{
+  result<void> made;
+  bool has_gathered = false;
+  std::uint64_t word = 0;
+  auto const thrown = thrown_by([&] {
+    made = gather();
+    if (!made) { return; }
+    has_gathered = true;
+    made = plan(word);
+  });
+  if (thrown) {
+    made = fail(error_code::failed, 0, "planning threw on rank ", comm.rank(), ": ",
+                thrown_text(thrown));
+  } else if (!has_gathered) {
+    return made;
+  }
+  if (!made) {
+    auto const code = static_cast<std::uint64_t>(made.error().code);
+    word = digest{}.add(code).add(made.error().position).value();
+  }
+  // No rank waits for one that threw: the others are here too, or still in gather_samples,
+  // where this other call is a mismatch.
+  bool const has_plan = made.has_value();
+  auto const words = gather_with_word<bool>(comm, word, 1, [&](std::size_t) { return has_plan; });
+  result<void> same;
+  if (!words) {
+    same = tl::unexpected(words.error());
+  } else if (!words->all_have(word)) {
+    same = comm_failure::mismatch("plan", "the plan, or on why there is none", words->differing());
+    tell_why(
+        comm, same.error(), [&](std::size_t rank) { return (*words)(rank); },
+        made ? "" : made.error().message);
+  }
+  if (thrown) { rethrow_if_out_of_memory(thrown); }
+  return made ? std::move(same) : std::move(made);
+}
+
+}  // namespace ballast::inline v0::detail
+
+#endif
