@@ -1,2 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#define BALLAST_COMPILED  // other parts have these
+#include <ballast/comm/thread_communicator.hpp>
+#include <ballast/topology/bag_layout.hpp>
+#include <ballast/topology/device_groups.hpp>
+#undef BALLAST_COMPILED
+
+#include <ballast/comm/gather_samples.hpp>
 #include <ballast/route/ulysses.hpp>

@@ -1,2 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#define BALLAST_COMPILED  // other parts have these
+#include <ballast/comm/thread_communicator.hpp>
+#include <ballast/partition/grid/partition_grid.hpp>
+#include <ballast/partition/padded/pad_grid.hpp>
+#include <ballast/partition/partition.hpp>
+#include <ballast/route/ulysses.hpp>
+#undef BALLAST_COMPILED
+
 #include <ballast/runtime/step_balancer.hpp>

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#define BALLAST_COMPILED  // other parts have these
+#include <ballast/topology/bag_layout.hpp>
+#include <ballast/topology/device_groups.hpp>
+#undef BALLAST_COMPILED
+
 #include <ballast/partition/partition.hpp>
 
 namespace ballast::inline v0::detail {

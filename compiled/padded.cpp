@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#define BALLAST_COMPILED  // other parts have these
+#include <ballast/partition/partition.hpp>
+#include <ballast/topology/bag_layout.hpp>
+#include <ballast/topology/device_groups.hpp>
+#undef BALLAST_COMPILED
+
+#include <ballast/partition/padded/pad_grid.hpp>
+
+namespace ballast::inline v0::detail {
+
+template result<grid_plan> pad_cells(std::span<padded_lengths const>, bag_layout const&,
+                                     microbatches const&, padded_ref const&, padded_ref const&,
+                                     placement_limits const&);
+template result<packing_plan> pad_bins(std::span<padded_lengths const>, std::int64_t,
+                                       padded_ref const&, std::uint64_t);
+
+}  // namespace ballast::inline v0::detail
