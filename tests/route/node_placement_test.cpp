@@ -240,11 +240,9 @@ TEST(PlaceByNode, IsNearlyOptimalOnManyNodesWithFewSamplesARank)
       ballast::partition(lengths, bags, std::identity{}, {}, ballast::longest_processing_time{})
           .value();
   auto const read = ballast::place(lengths, source, ranks);
-  // [by_node]
   auto const placed = ballast::place_by_node(plan, read, bags, machines).value();
   tokens const bound =
       ballast_test::node_traffic_bound(plan, read, bags, machines);  // off the step
-  // [by_node]
   EXPECT_LE(bound, placed.largest);
   EXPECT_LE(placed.largest * 100, bound * 118);
   EXPECT_LE(placed.largest * 100, placed.largest_before * 75);
