@@ -424,9 +424,9 @@ std::string listed(std::vector<gains> const& all, double gains::* member, int di
 // second with text_tokens and image_dims, the third with text_tokens, answer_tokens and
 // frame_count; `data` behind them has each kind of data by itself, `nodes` 8 to 128 GPUs. dflop
 // AUDIO.csv, with audio_tokens_25hz and text_tokens, has Qwen2-Audio; `gains` behind either prints
-// where a layout for each module pays. Before these, or without
-// files, eight ranks train a small model, its steps planned while others run, by measured times
-// (over MPI: mpirun -np 8 dflop mpi); losses and gradients are those of one rank by itself.
+// where a layout for each module pays. Without files, eight ranks
+// train a small model, its steps planned while others run, by measured times (over MPI: mpirun -np 8
+// dflop mpi); losses and gradients are those of one rank by itself.
 int main(int argc, char** argv)
 {
 #ifdef DFLOP_WITH_MPI
@@ -438,12 +438,14 @@ int main(int argc, char** argv)
   }
 #endif
   try {
-    auto const same = run_ranks(unit_training::ranks,
-                                [](thread_communicator& comm) { return train_three(comm); });
-    if (std::ranges::find(same, false) != same.end()) {
-      throw std::runtime_error("gradients are not one rank's, or two profiles get one layout");
+    if (argc == 1) {
+      auto const same = run_ranks(unit_training::ranks,
+                                  [](thread_communicator& comm) { return train_three(comm); });
+      if (std::ranges::find(same, false) != same.end()) {
+        throw std::runtime_error("gradients are not one rank's, or two profiles get one layout");
+      }
+      return 0;
     }
-    if (argc == 1) { return 0; }
     std::string_view const what = argc == 5 || argc == 3 ? argv[argc - 1]
                                   : argc == 4            ? "models"
                                                          : "";

@@ -28,11 +28,14 @@ if(TARGET ballast_bench)
     "order/.*/(first|both|encoder)_" "^order/climb"
     "plain_search/.*:(30|60)" "choose_bags/.*gpus:1024" "place_by_node/ranks:2560"
     "capacity:8192/sigma10:10" "order/.*microbatches:9/" "^growth/" grid_many grid_trace
-    "grid_naive/.*(ranks:16|sigma_x10:15)" "_counts/gpus:(256|1024)" "hybrid_sharding/gpus:16384"
-    "pipeline_runner/(truth|beside)" problems:10000 "search_layouts/(proof|scheduled|virtual_stages|side_by_side|groups|differs_from_all)/gpus:(64|256|1024)"
+    "grid_naive/.*(ranks:16|sigma_x10:15)" "_counts/gpus:(256|1024)" "hybrid_sharding/gpus:(4096|16384)"
+    "pipeline_runner/(truth|beside)" "problems:[0-9]{3}" "search_layouts/default/gpus:(256|1024|4096)"
+    "search_layouts/(proof|scheduled|virtual_stages|side_by_side|groups|differs_from_all)/gpus:(64|256|1024)"
     "order/search/.*microbatches:64" "order/bound/.*ranks:16" "order/(bound|formulas)/.*every_stage"
     steps:250 side:2048 exact_few "unequal/drawn" beside_ under_refine
-    "schedule/lengths/(two|log|one|heavy|slow)")
+    "schedule/lengths/(two|log|one|heavy|slow)" "schedule/planned/.*microbatches:(32|64)"
+    "equal_count/samples:(512|768)" "capped_equal_count/.*slack_permille:(2|10)" pad_kinds/family:2
+    "pad_grid/.*ranks:64" microbatches:4096 "_experts/.*gpus:1024" "microbatch_scheduler/.*samples:2048")
   list(JOIN dear_arguments "|" dear)
   add_test(NAME bench
     COMMAND ballast_bench --benchmark_min_time=0.001 "--benchmark_filter=-${dear}")
@@ -64,7 +67,9 @@ if(BALLAST_CLANGXX)
     endif()
   endforeach()
   # All read what the examples include, once: a precompiled header takes two thirds of the time away.
-  set(read_alone ${BALLAST_CLANGXX} -std=c++20 ${ballast_user_warnings} ${example_definitions})
+  # What is compiled for them is instantiated in tests/determinism, with the same warnings.
+  set(read_alone ${BALLAST_CLANGXX} -std=c++20 -DBALLAST_COMPILED ${ballast_user_warnings}
+    ${example_definitions})
   set(precompiled ${CMAKE_CURRENT_BINARY_DIR}/alone_examples.pch)
   add_test(NAME alone_examples_header
     COMMAND ${read_alone} "-I$<JOIN:$<TARGET_PROPERTY:headers,INCLUDE_DIRECTORIES>,;-I>"
