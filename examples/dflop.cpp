@@ -197,11 +197,12 @@ double gain_of_layout(dflop_model const& model, std::uint32_t gpus, std::uint32_
 
 // Where a layout for each module gains more than 1.05 once both are scheduled: on 32 GPUs, by the
 // samples of a step and, in per cent, those of them that have images.
-void show_gains(dflop_model const* audio, std::array<std::vector<raw_input>, 3> const& raw)
+void show_gains(dflop_model const* audio, std::array<std::vector<raw_input>, 3> const& raw,
+                bool some)
 {
   std::string where;
   for (std::size_t const share : {10U, 50U, 90U}) {
-    if (audio != nullptr && share > 10) { break; }
+    if ((audio != nullptr || some) && share > 10) { break; }
     std::vector<double> gains;
     for (std::uint32_t const of_step : {32U, 64U, 128U, 256U, 512U}) {
       dflop_model const model =
@@ -424,9 +425,9 @@ std::string listed(std::vector<gains> const& all, double gains::* member, int di
 // second with text_tokens and image_dims, the third with text_tokens, answer_tokens and
 // frame_count; `data` behind them has each kind of data by itself, `nodes` 8 to 128 GPUs. dflop
 // AUDIO.csv, with audio_tokens_25hz and text_tokens, has Qwen2-Audio; `gains` behind either prints
-// where a layout for each module pays. Without files, eight ranks
-// train a small model, its steps planned while others run, by measured times (over MPI: mpirun -np 8
-// dflop mpi); losses and gradients are those of one rank by itself.
+// where a layout for each module pays; `some_nodes` and `some_gains` are what takes least of them.
+// Without files, eight ranks train a small model, its steps planned while others run, by measured
+// times (over MPI: mpirun -np 8 dflop mpi); losses and gradients are those of one rank by itself.
 int main(int argc, char** argv)
 {
 #ifdef DFLOP_WITH_MPI
@@ -446,9 +447,9 @@ int main(int argc, char** argv)
       }
       return 0;
     }
-    std::string_view const what = argc == 5 || argc == 3 ? argv[argc - 1]
-                                  : argc == 4            ? "models"
-                                                         : "";
+    std::string_view what = argc == 5 || argc == 3 ? argv[argc - 1] : argc == 4 ? "models" : "";
+    bool const some = what.starts_with("some_");
+    if (some) { what.remove_prefix(5); }
     bool const audio = argc <= 3;
     bool const is_known =
         what == "gains" ||
@@ -462,10 +463,10 @@ int main(int argc, char** argv)
     }
     if (what == "gains" && audio) {
       dflop_model const model = audio_model(argv[1]);
-      return show_gains(&model, {}), 0;
+      return show_gains(&model, {}, some), 0;
     }
     if (what == "gains") {
-      return show_gains(nullptr, load_three_kinds(argv[1], argv[2], argv[3])), 0;
+      return show_gains(nullptr, load_three_kinds(argv[1], argv[2], argv[3]), some), 0;
     }
     std::printf("tp.pp.dp of encoder and LLM x microbatches; seconds of a step of %u samples\n\n",
                 batch);
@@ -485,6 +486,7 @@ int main(int argc, char** argv)
         shown.emplace_back(models[0], 32);
       } else if (what == "nodes") {
         for (std::uint32_t const gpus : {8U, 16U, 32U, 64U, 128U}) {
+          if (some && gpus > 32) { break; }
           shown.emplace_back(models[0], gpus);
         }
       } else {
@@ -501,6 +503,8 @@ int main(int argc, char** argv)
                   scheduled.c_str());
     } else if (what == "data") {  // Figure 11
       std::printf("on the page: %s times (one image, several, video, all)\n", both.c_str());
+    } else if (what == "nodes" && some) {
+      std::printf("on the page: %s,\n", both.c_str());
     } else if (what == "nodes") {  // Figure 12
       std::printf("on the page: %s times on 1, 2, 4, 8, 16 nodes\n", both.c_str());
     } else {  // Figures 7, 10, 8, 13 and 14

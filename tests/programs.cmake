@@ -43,10 +43,10 @@ if(IS_DIRECTORY ${data})
   example_test(rollouts_traces rollouts "in waves 1.00" ${data}/servegen_reason_sampled.csv)
   page_test(dflop dflop ${images} ${documents} ${videos})
   page_test(dflop_data dflop ${images} ${documents} ${videos} data)
-  page_test(dflop_nodes dflop ${images} ${documents} ${videos} nodes)
+  page_test(dflop_nodes dflop ${images} ${documents} ${videos} some_nodes)
   page_test(dflop_audio dflop ${data}/librispeech_mix_audio.csv)
   page_test(dflop_gains_audio dflop ${data}/librispeech_mix_audio.csv gains)
-  page_test(dflop_gains dflop ${images} ${documents} ${videos} gains)
+  page_test(dflop_gains dflop ${images} ${documents} ${videos} some_gains)
 else()
   foreach(name IN ITEMS example_dflop example_dflop_data example_dflop_nodes example_dflop_audio
       example_dflop_gains example_dflop_gains_audio)
@@ -56,7 +56,7 @@ endif()
 if(TARGET example_trainer_mpi AND MPIEXEC_EXECUTABLE)
   # The same training by the calls that step_balancer makes: bit for bit.
   add_executable(trainer_by_hand trainers/by_hand.cpp)
-  target_link_libraries(trainer_by_hand PRIVATE ballast::core ballast_warnings)
+  target_link_libraries(trainer_by_hand PRIVATE ballast::compiled ballast_warnings)
   add_test(NAME example_trainer_mpi
     COMMAND ${CMAKE_COMMAND} "-DFIRST=$<TARGET_FILE:trainer_by_hand>"
       "-DSECOND=${MPIEXEC_EXECUTABLE};${MPIEXEC_NUMPROC_FLAG};8;$<TARGET_FILE:example_trainer_mpi>"

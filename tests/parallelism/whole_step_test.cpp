@@ -362,14 +362,14 @@ int longer_of(ballast::random_source& random, int trials, bool has_bags)
 TEST(WholeStep, IsTheShortestOfAllLayoutsDealingsAndOrders)
 {
   ballast::random_source random(62);
-  int const trials = ballast_test::trials_of(40);
+  int const trials = ballast_test::trials_of(40, 40);
   EXPECT_LE(longer_of(random, trials, false) * 100, trials);
 }
 
 TEST(WholeStep, IsTheShortestOfAllBagsToo)
 {
   ballast::random_source random(63);
-  EXPECT_EQ(longer_of(random, ballast_test::trials_of(20), true), 0);
+  EXPECT_EQ(longer_of(random, ballast_test::trials_of(20, 20), true), 0);
   EXPECT_GE(bags_found, ballast_test::is_sanitized ? 0 : 2);
 }
 

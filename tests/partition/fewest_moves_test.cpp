@@ -94,7 +94,7 @@ void expect_promises_kept(homed_step const& step, policy_ref const& policy, std:
 TEST(FewestMoves, StaysWithinItsLimitAndMovesNoMoreThanThePolicy)
 {
   random_source random(32);
-  for (int trial = 0; trial < trials_of(300) && !testing::Test::HasFailure(); ++trial) {
+  for (int trial = 0; trial < trials_of(300, 40) && !testing::Test::HasFailure(); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const step = random_homed_step(random, 40, 9, 8, trial % 5 == 0 ? 20 : 0);
     expect_promises_kept(step, refine{}, 5'000);

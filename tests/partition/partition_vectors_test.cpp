@@ -184,7 +184,7 @@ TEST(PartitionVectorsInBags, KeepsToEverythingInLargerSteps)  // Ensures (1) (2)
 {
   random_source random(505);
   int planned = 0;
-  for (int trial = 0; trial < trials_of(300) && !testing::Test::HasFailure(); ++trial) {
+  for (int trial = 0; trial < trials_of(300, 30) && !testing::Test::HasFailure(); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto step = random_bag_vectors<2>(random, 80, 12);
     bool const keys = random.below(3) == 0;

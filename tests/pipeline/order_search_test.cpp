@@ -132,7 +132,7 @@ TEST(ExactOrder, TellsMicrobatchesApartByAnyOneTime)  // Ensures (2)
 
 TEST(ExactOrder, SettlesNineMicrobatches)  // Ensures (3)
 {
-  int families = ballast_test::trials_of(20);
+  int families = ballast_test::trials_of(20, 20);
   for (auto const& [family, name] : ballast_test::named_families) {
     if (families-- <= 0) { break; }
     SCOPED_TRACE(name);

@@ -284,7 +284,7 @@ TEST(PlanSchedule, TakesTheLeastTimeOfUnitSteps)
     auto const plan = plan_schedule(of.stages, of.times, of.memory).value();
     EXPECT_EQ(plan.makespan, least);
     expect_sound(of, plan);
-    if (ranks * microbatches < (ballast_test::is_sanitized ? 12 : 15)) {
+    if (!ballast_test::is_sanitized && ranks * microbatches < 15) {
       EXPECT_EQ(all_schedules(of).least(least + 1), least);
     }
   }
@@ -294,12 +294,12 @@ TEST(PlanSchedule, TakesTheLeastTimeOfUnitSteps)
 std::size_t exhaustive_draws()
 {
   char const* const asked = std::getenv("BALLAST_TRIALS");
-  return asked == nullptr ? (ballast_test::is_sanitized ? 1 : 12)
-                          : std::strtoul(asked, nullptr, 10);
+  return asked == nullptr ? 12 : std::strtoul(asked, nullptr, 10);
 }
 
 TEST(PlanSchedule, IsAsShortAsTheBestOfAllSchedules)
 {
+  if (ballast_test::is_sanitized) { GTEST_SKIP() << "nearly all of it is the oracle"; }
   for (auto const& [ranks, microbatches] : {std::pair{2U, 5U}, std::pair{3U, 4U}}) {
     random_source random(7 + ranks);
     std::size_t const draws = exhaustive_draws();
@@ -340,7 +340,7 @@ TEST(PlanSchedule, TakesWorkAndTheWayToTheLastRankWhereMicrobatchesAreEqual)
 TEST(PlanSchedule, IsNoLongerThanRulesAndWithMoreMemory)
 {
   random_source random(3);
-  for (std::size_t draw = 0; draw < 4; ++draw) {
+  for (int draw = 0; draw < ballast_test::trials_of(4); ++draw) {
     step of = random_step(random, 4, 8);
     ballast::compiled_schedule const whole(of.stages, ballast::one_forward_one_backward{}, 8);
     auto const ordered =

@@ -106,6 +106,7 @@ TEST(AdaptiveCorrection, TellsASlowRankFromASlowShape)
 {
   for (bool const slow_shapes : {false, true}) {
     for (bool const slow_ranks : {false, true}) {
+      if (ballast_test::is_sanitized && !(slow_shapes && slow_ranks)) { continue; }
       SCOPED_TRACE(testing::Message() << "shapes " << slow_shapes << " ranks " << slow_ranks);
       late_cluster cluster(slow_shapes ? 3 : 0, 60);
       cluster.noise_percent = 1;

@@ -174,7 +174,7 @@ void expect_true_split(row_split const& split, pack const& each)
 TEST(SplitRows, TellsWhatItSplits)  // Ensures (1) of it, (1) to (3) of row_split, kernel_call
 {
   random_source random(1);
-  for (int trial = 0; trial < trials_of(300); ++trial) {
+  for (int trial = 0; trial < trials_of(300, 60); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const each = draw_pack(1 + random.below(6), 30, random.between(1, 5), random);
     auto const split = split_of(each);
@@ -272,7 +272,7 @@ class all_splits {
 TEST(SplitRows, IsTheBestOfAllSplitsOfFewBlocks)  // Ensures (2), (3) and (4) of row_split
 {
   random_source random(2);
-  for (int trial = 0; trial < trials_of(200); ++trial) {
+  for (int trial = 0; trial < trials_of(200, 40); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     std::size_t const ranks = 1 + random.below(3);
     auto const each = draw_pack(ranks, trial % 4 == 0 ? 12 : 9, random.between(1, 4), random);
@@ -391,7 +391,7 @@ TEST(SplitRows, IsEvenForBothMasksOfLongPacks)
 TEST(SplitRows, IsNoWorseThanPlainSplits)
 {
   random_source random(4);
-  for (int trial = 0; trial < trials_of(60); ++trial) {
+  for (int trial = 0; trial < trials_of(60, 20); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto each = draw_pack(2 + random.below(3), 12, 2, random);
     while (each.rows() < 50) { each = draw_pack(2 + random.below(3), 30, 2, random); }

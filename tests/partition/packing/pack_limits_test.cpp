@@ -256,6 +256,7 @@ TEST(PackLimits, HoldInPairsOfLargerSteps)
   std::size_t const most = ballast_test::is_sanitized ? 15 : 60;
   each_pair([&](std::size_t one, std::size_t other) {
     auto step = draw(random, one, other, fewest + random.below(most), 40);
+    if (ballast_test::is_sanitized && (one + other) % 3 != 0) { return; }
     step.most_tokens += 30;
     auto const plan = planned(step);
     // Prompts may be above a cap, and counts in multiples may have no packing.
