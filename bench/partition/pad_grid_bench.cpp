@@ -280,7 +280,7 @@ void to_cap(benchmark::State& state)
   auto const weight = [](tokens source, tokens target) { return source + target; };
   ballast::packing_plan plan;
   for (auto _ : state) {
-    plan = ballast::pad_to_cap(lengths, cap, weight).value();
+    plan = ballast::pad_to_cap(lengths, weight, cap).value();
     benchmark::DoNotOptimize(plan);
   }
   std::size_t sorted = 1;

@@ -100,8 +100,8 @@ result<ballast_packing> pad_to_cap(ballast_planner& planner, ballast_pad_step co
   if (!counted) { return tl::unexpected(counted.error()); }
   auto const most = step.most_per_gpu != 0 ? step.most_per_gpu : ballast::no_limit;
   auto plan = step.work == 0
-                  ? ballast::pad_to_cap(job.lengths, most, *counted)
-                  : ballast::pad_to_cap(job.lengths, most, *counted,
+                  ? ballast::pad_to_cap(job.lengths, *counted, most)
+                  : ballast::pad_to_cap(job.lengths, *counted, most,
                                         step.work / std::max<std::size_t>(step.samples, 1));
   if (!plan) { return tl::unexpected(plan.error()); }
   job.packing = *std::move(plan);

@@ -18,6 +18,6 @@ bool packs(std::vector<ballast::tokens> const& lengths, std::vector<document> co
   return ballast::pack(documents, {.most_per_gpu = 8192}).has_value();
 #else
   return ballast::pack(lengths, {.most_per_gpu = 8192}).has_value() &&
-         ballast::pack(documents, {.most_per_gpu = 8192}, &document::words).has_value();
+         ballast::pack(documents, &document::words, {.most_per_gpu = 8192}).has_value();
 #endif
 }

@@ -280,7 +280,8 @@ def main(folder: str) -> None:
     for name, drawn in steps.items():
         theirs = sum(len(next_fit_decreasing(step, caps[name], 16)) for step in drawn)
         packed = sum(len(megatron_packing.pack_sequences(step, caps[name])) for step in drawn)
-        least = sum(ballast.pack(step, caps[name], samples=ballast.counts.at_most(16)).fewest_bins for step in drawn)
+        few = ballast.counts.at_most(16)
+        least = sum(ballast.pack(step, caps[name], samples=few).fewest_bins for step in drawn)
         print(f"{name:<26}Megatron-LM {theirs}, here {packed}, no packing below {least}")
 
     print("\nNeMo Automodel, batches of 4: the sum of the largest ranks' tokens by the mean")

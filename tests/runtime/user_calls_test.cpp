@@ -244,7 +244,7 @@ std::vector<plain_call> plain_calls()
     return [=] {
       return keeping(plan_and_memory<ballast::packing_plan>{}, [=](auto& kept) {
         ballast::or_throw(
-            ballast::pack_into(kept.plan, kept.memory, lengths, {.most_per_gpu = 50}, length_of));
+            ballast::pack_into(kept.plan, kept.memory, lengths, length_of, {.most_per_gpu = 50}));
         return kept.plan.bins();
       });
     };
@@ -315,11 +315,11 @@ std::vector<plain_call> plain_calls()
       {"pad_grid: cost", padded(users_sum, sum)},
       {"pad_grid: weight", padded(sum, users_sum)},
       {"pad_to_cap: weight", afresh([] {
-         return ballast::pad_to_cap(lengths_of_pairs(), 100, users_sum, 10).value().bins();
+         return ballast::pad_to_cap(lengths_of_pairs(), users_sum, 100, 10).value().bins();
        })},
       {"pack: length", packed(users)},
       {"pack: length, of levelled bins", afresh([users] {
-         return ballast::pack(lengths, {.most_per_gpu = 50}, ballast::bins{.multiple_of = 4}, users)
+         return ballast::pack(lengths, users, {.most_per_gpu = 50}, {.multiple_of = 4})
              .value()
              .largest();
        })},

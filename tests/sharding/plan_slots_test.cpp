@@ -417,6 +417,8 @@ TEST(PlanSlots, RefusesRulesThatAdmitNothing)
   EXPECT_EQ(code({.sizes = none}), error_code::out_of_range);
   EXPECT_EQ(code({.sizes = large}), error_code::infeasible);
   EXPECT_EQ(code({.largest = 0}), error_code::out_of_range);
+  EXPECT_EQ(code({.samples = counts::at_most(0)}), error_code::out_of_range);
+  EXPECT_EQ(code({.samples = counts::filled()}), error_code::out_of_range);
   EXPECT_EQ(code({.number = 3, .multiple_of = 2}), error_code::infeasible);
   EXPECT_EQ(code({.most_per_gpu = 5, .number = 1}), error_code::infeasible);
   std::vector<tokens> const negative{1, -1};

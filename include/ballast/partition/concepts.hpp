@@ -147,8 +147,7 @@ struct partition_problem {
 ///
 /// In, out     loads[m] enters as work that each bag already has and leaves as the total.
 ///             owner[n] enters as bag m, which does not exist, and leaves with one bag per sample,
-///             which the sample fits. Where there is most, a sample for which the policy
-///             found no room may keep bag m.
+///             which the sample fits. Within most, a sample that found no room may keep bag m.
 ///             memory is scratch that the policy gives back.
 /// Returns     nothing, or a makespan that no plan gets below, as the policy has proven.
 ///

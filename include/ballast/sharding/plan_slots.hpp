@@ -136,16 +136,13 @@ inline void choose_slot_kinds(slot_problem& problem, std::size_t sample)
                 counted(samples, "sample"), ": the most are 16777216 and 4294967294");
   }
   std::size_t const number = rules.number.value_or(1);
-  bool const are_any = rules.samples == counts{};
-  if ((!are_any && rules.samples.kind != counts::rule::at_most) || rules.samples.number < 1) {
-    return fail(error_code::out_of_range, 0,
-                "samples of slots takes counts::at_most(n), of 1 or more, and no other rule");
-  }
-  if (rules.most_per_gpu < 1 || rules.largest == 0 || number == 0 || rules.multiple_of == 0 ||
+  bool const is_capped = rules.samples.kind == counts::rule::at_most;
+  if ((!is_capped && rules.samples != counts{}) || rules.samples.number < 1 ||
+      rules.most_per_gpu < 1 || rules.largest == 0 || number == 0 || rules.multiple_of == 0 ||
       std::max(number, rules.multiple_of) > most_gpus) {
     return fail(error_code::out_of_range, 0,
-                "most_per_gpu and largest of slots are at least 1, number and "
-                "multiple_of from 1 to 16777216; correct them");
+                "samples of slots takes counts::at_most(n) alone; n, most_per_gpu and largest are "
+                "at least 1, number and multiple_of from 1 to 16777216; correct them");
   }
   if (rules.number && *rules.number % rules.multiple_of != 0) {
     return fail(error_code::infeasible, 0, *rules.number, " slots are no multiple of ",

@@ -164,14 +164,13 @@ TEST(Pack, TakesAProjection)
   };
   std::vector<sample> const samples{{10, 90}, {20, 0}, {5, 75}};
   auto const all = [](sample const& s) { return s.text + s.visual; };
-  auto const plan = pack(samples, {.most_per_gpu = 100}, all).value();
+  auto const plan = pack(samples, all, {.most_per_gpu = 100}).value();
   EXPECT_THAT(plan.weights, ElementsAre(100, 20, 80));
   EXPECT_EQ(plan.bins(), 2U);
-  EXPECT_EQ(pack(samples, {.most_per_gpu = 100}, bins{.least = 2}, &sample::text).value().bins(),
-            2U);
+  EXPECT_EQ(pack(samples, &sample::text, {.most_per_gpu = 100}, {.least = 2}).value().bins(), 2U);
   std::vector<std::int64_t> const images{1, 1, 1};
   EXPECT_EQ(
-      pack(samples, {.also = {{.of = images, .most_per_gpu = 2}}}, no_length{}).value().bins(), 2U);
+      pack(samples, no_length{}, {.also = {{.of = images, .most_per_gpu = 2}}}).value().bins(), 2U);
 }
 
 TEST(Pack, PacksEmptyStepsAndSamplesOfNoWeight)
@@ -232,7 +231,7 @@ TEST(Pack, RefusesWhatSaysNothingOfBins)  // Errors
   expect({.most_per_gpu = 9}, "a multiple of 0; give", bins{.multiple_of = 0});
   expect({.most_per_gpu = 9, .samples = counts::equal()}, "padded bins keep one cap",
          bins{.is_padded = true});
-  expect_refused(pack(two, {.most_per_gpu = 9}, no_length{}), error_code::out_of_range, 0,
+  expect_refused(pack(two, no_length{}, {.most_per_gpu = 9}), error_code::out_of_range, 0,
                  "these have none");
   expect_refused(pack(two, {.samples = counts::filled()}, bins{.least = 3}), error_code::infeasible,
                  0, "have no packing that keeps limits.samples");
@@ -380,10 +379,8 @@ TEST(PackByOneCap, PacksAFifthToAHalfWithinABinOrTwo)
     auto const plan = pack(step).value();
     EXPECT_LE(plan.bins(), plan.lower_bound + 2);
     // Above 2^17 weights are rounded up for the search, not for the bound.
-    auto const fine =
-        pack(step.weights, {.most_per_gpu = step.capacity << 40}, [](std::int64_t weight) {
-          return weight << 40;
-        }).value();
+    auto const shifted = [](std::int64_t weight) { return weight << 40; };
+    auto const fine = pack(step.weights, shifted, {.most_per_gpu = step.capacity << 40}).value();
     EXPECT_LE(100 * fine.bins(), 101 * fine.lower_bound);
   }
 }

@@ -484,7 +484,7 @@ TEST(PadToCap, FindsTheFewestBatchesOfSmallSteps)  // Ensures (1) (2)
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     lengths_of_step const lengths = draw_lengths(random, random.below(8));
     std::int64_t const cap = random.between(50, 150);
-    auto const plan = pad_to_cap(lengths, cap, with_attention).value();
+    auto const plan = pad_to_cap(lengths, with_attention, cap).value();
     expect_within(lengths, cap, plan);
     ASSERT_EQ(plan.bins(), fewest_batches(lengths, cap));
     ASSERT_TRUE(plan.proven_optimal());
@@ -499,18 +499,18 @@ TEST(PadToCap, StaysWithinTheCapInLargeSteps)  // Ensures (1) (2) (3)
     each.source = random.between(1, 20) * random.between(1, 20);
     each.target = each.source * random.between(3, 5) / 4;
   }
-  auto const plan = pad_to_cap(lengths, 200'000, with_attention, 50).value();
+  auto const plan = pad_to_cap(lengths, with_attention, 200'000, 50).value();
   expect_within(lengths, 200'000, plan);
-  EXPECT_EQ(plan.digest(), pad_to_cap(lengths, 200'000, with_attention, 50).value().digest());
+  EXPECT_EQ(plan.digest(), pad_to_cap(lengths, with_attention, 200'000, 50).value().digest());
   for (padded_lengths& each : lengths) { each.target = 0; }
-  EXPECT_TRUE(pad_to_cap(lengths, 2'000, with_attention, 50).value().proven_optimal());
+  EXPECT_TRUE(pad_to_cap(lengths, with_attention, 2'000, 50).value().proven_optimal());
 }
 
 TEST(PadToCap, RefusesWhatIsAboveTheCapAlone)  // Errors
 {
   lengths_of_step const lengths = {{1, 1}, {8, 8}};
-  EXPECT_EQ(pad_to_cap(lengths, 30, with_attention).error().position, 1U);
-  EXPECT_EQ(pad_to_cap({}, 30, with_attention).value().bins(), 0U);
+  EXPECT_EQ(pad_to_cap(lengths, with_attention, 30).error().position, 1U);
+  EXPECT_EQ(pad_to_cap({}, with_attention, 30).value().bins(), 0U);
 }
 
 static_assert(padded_cost<std::plus<tokens>>);

@@ -44,10 +44,10 @@ namespace detail {
 /// Complexity  by one cap O(n) calls of length_of, a radix sort, and the work, where the first packing
 ///             is not proven. With other limits O(n bins) for a first packing, and the work for each
 ///             number of bins that is tried.
-template <std::ranges::forward_range Samples, integer_projection<Samples> LengthOf = std::identity>
+template <std::ranges::forward_range Samples, integer_projection<Samples> LengthOf>
 [[nodiscard]] result<void> pack_into(packing_plan& plan, workspace& memory, Samples&& samples,
-                                     placement_limits const& limits, bins const& wanted = {},
-                                     LengthOf const& length_of = {})
+                                     LengthOf const& length_of, placement_limits const& limits,
+                                     bins const& wanted = {})
 {
   if (std::same_as<LengthOf, no_length> && detail::counts_lengths(limits)) {
     return fail(error_code::out_of_range, 0,
@@ -64,36 +64,38 @@ template <std::ranges::forward_range Samples, integer_projection<Samples> Length
   return packed;
 }
 
-/// The same, with as few bins as are found.
-template <std::ranges::forward_range Samples, integer_projection<Samples> LengthOf>
+/// The same for samples that are numbers: their own lengths.
+template <std::ranges::forward_range Samples>
+  requires integer_projection<std::identity, Samples>
 [[nodiscard]] result<void> pack_into(packing_plan& plan, workspace& memory, Samples&& samples,
-                                     placement_limits const& limits, LengthOf const& length_of)
+                                     placement_limits const& limits, bins const& wanted = {})
 {
-  return ballast::pack_into(plan, memory, std::forward<Samples>(samples), limits, bins{},
-                            length_of);
+  return ballast::pack_into(plan, memory, std::forward<Samples>(samples), std::identity{}, limits,
+                            wanted);
 }
 
 /// The same, once: returns a new plan.
 ///
-///     auto const microbatches = pack(lengths, {.most_per_gpu = 8192});
-template <std::ranges::forward_range Samples, integer_projection<Samples> LengthOf = std::identity>
-[[nodiscard]] result<packing_plan> pack(Samples&& samples, placement_limits const& limits,
-                                        bins const& wanted = {}, LengthOf const& length_of = {})
+///     auto const microbatches = pack(documents, &document::tokens, {.most_per_gpu = 8192});
+template <std::ranges::forward_range Samples, integer_projection<Samples> LengthOf>
+[[nodiscard]] result<packing_plan> pack(Samples&& samples, LengthOf const& length_of,
+                                        placement_limits const& limits, bins const& wanted = {})
 {
   packing_plan plan;
   workspace memory;
   result<void> const done =
-      ballast::pack_into(plan, memory, std::forward<Samples>(samples), limits, wanted, length_of);
+      ballast::pack_into(plan, memory, std::forward<Samples>(samples), length_of, limits, wanted);
   if (!done) { return tl::unexpected(done.error()); }
   return plan;
 }
 
-/// The same, with as few bins as are found.
-template <std::ranges::forward_range Samples, integer_projection<Samples> LengthOf>
+/// The same for samples that are numbers: their own lengths.
+template <std::ranges::forward_range Samples>
+  requires integer_projection<std::identity, Samples>
 [[nodiscard]] result<packing_plan> pack(Samples&& samples, placement_limits const& limits,
-                                        LengthOf const& length_of)
+                                        bins const& wanted = {})
 {
-  return ballast::pack(std::forward<Samples>(samples), limits, bins{}, length_of);
+  return ballast::pack(std::forward<Samples>(samples), std::identity{}, limits, wanted);
 }
 
 }  // namespace ballast::inline v0

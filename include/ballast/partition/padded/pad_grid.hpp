@@ -115,7 +115,7 @@ template <padded_cost CostOf>
 /// Packs samples of two lengths into as few padded batches as it finds within a cap: a batch weighs
 /// its number of samples times what one weighs with the longest source and target of them.
 ///
-///     pad_to_cap(sentences, 4096, [](tokens source, tokens target) { return source + target; })
+///     pad_to_cap(sentences, [](tokens source, tokens target) { return source + target; }, 4096)
 ///
 /// Batches are filled in the orders of pad_grid. Then one batch less is tried, as long as pad_grid's
 /// search brings the heaviest within the cap.
@@ -131,7 +131,7 @@ template <padded_cost CostOf>
 /// Complexity  O(n log n) for each of at most 23 orders, and pad_grid for each batch less and one.
 template <padded_cost WeightOf>
 [[nodiscard]] result<packing_plan> pad_to_cap(std::span<padded_lengths const> lengths,
-                                              std::int64_t cap, WeightOf const& weight_of,
+                                              WeightOf const& weight_of, std::int64_t cap,
                                               std::uint64_t work_per_sample = 400)
 {
   return detail::pad_bins(lengths, cap, detail::padded_by(weight_of), work_per_sample);

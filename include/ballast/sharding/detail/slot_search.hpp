@@ -27,16 +27,13 @@ struct slot_problem {
   static constexpr std::size_t most_choices = 24;
 
   slot_problem(slot_groups const& given, node_sizes const& of)
-      : rules(given),
-        nodes(of),
-        ranks(of.gpus()),
-        at_most(given.samples == counts{} ? no_limit : given.samples.number)
+      : rules(given), nodes(of), ranks(of.gpus())
   {}
 
   slot_groups const& rules;
   node_sizes const& nodes;
   std::size_t ranks;
-  std::int64_t at_most;               ///< samples of a group
+  std::int64_t at_most = rules.samples == counts{} ? no_limit : rules.samples.number;
   std::span<tokens> lengths;          ///< longest first
   std::span<std::uint32_t> original;  ///< their positions in the caller's order
   std::span<slot_kind> kinds;
