@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../support/test.hpp"
+#include "names.hpp"
 #include "source_tree.hpp"
 
 namespace {
 
 using structure::problems;
 using structure::source_file;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -195,6 +197,94 @@ TEST(Documents, NameATestForEachSentenceOnThreads)
     ++sentences;
   }
   EXPECT_GE(sentences, 20U);
+}
+
+// A column of the vocabulary, and the words of its sources.
+struct language {
+  std::string column;
+  std::set<std::string> words;
+};
+
+// Names of a table of vocabulary that their column lacks. A name with parts, such as
+// `counts::equal`, is all of them.
+problems unknown_names(std::string const& page, std::vector<language> const& languages)
+{
+  problems found;
+  std::size_t rows = 0;
+  for (std::string const& line : structure::lines_of(page.substr(page.find("| thing |")))) {
+    if (!line.starts_with("| ") || line.starts_with("| thing |")) { continue; }
+    ++rows;
+    std::istringstream cells(line.substr(2));
+    std::string cell;
+    std::getline(cells, cell, '|');  // the thing
+    for (auto const& [column, words] : languages) {
+      std::getline(cells, cell, '|');
+      bool in_code = false;
+      for (char& c : cell) {
+        in_code = in_code != (c == '`');
+        if (!in_code || c == '`' || c == ':' || c == '.') { c = ' '; }
+      }
+      std::istringstream names(cell);
+      for (std::string name; names >> name;) {
+        if (!words.contains(name)) { found.push_back(column + " has no " + name); }
+      }
+    }
+  }
+  if (rows < 15) { found.push_back("the table has " + std::to_string(rows) + " rows"); }
+  return found;
+}
+
+std::set<std::string> words_of(std::vector<source_file> const& files)
+{
+  std::set<std::string> words;
+  for (source_file const& file : files) {
+    if (!structure::is_internal(file.path)) { words.merge(structure::words_of(file)); }
+  }
+  return words;
+}
+
+// What the files have between quotation marks.
+std::set<std::string> texts_of(std::vector<source_file> const& files)
+{
+  std::set<std::string> texts;
+  for (source_file const& file : files) {
+    std::size_t last = 0;
+    for (std::size_t at = file.text.find('"'); at != file.text.npos;
+         at = file.text.find('"', at + 1)) {
+      texts.insert(file.text.substr(last, at - last));
+      last = at + 1;
+    }
+  }
+  return texts;
+}
+
+std::vector<language> languages()
+{
+  std::filesystem::path const examples = structure::root() / "examples";
+  auto const program = texts_of(structure::read_tree(examples / "ballast", {".cpp", ".hpp"}));
+  auto const modules = structure::read_tree(examples / "python/src/ballast", {".py"});
+  auto python = words_of(modules);
+  python.merge(texts_of(modules));
+  source_file c{"ballast.h", structure::read(examples / "c_interface/ballast.h")};
+  for (std::size_t at = c.text.find("/*"); at != c.text.npos; at = c.text.find("/*", at)) {
+    c.text.erase(at, c.text.find("*/", at) + 2 - at);
+  }
+  return {{"C++", words_of(structure::public_headers())},
+          {"program", program},
+          {"Python", python},
+          {"C", words_of({c})},
+          {"JSON", program}};
+}
+
+TEST(Glossary, HasNamesThatAreThere)
+{
+  std::string const page = structure::read(structure::root() / "docs/glossary.md");
+  auto all = languages();
+  EXPECT_THAT(unknown_names(page, all), IsEmpty());
+  for (language& each : all) {  // and would miss one
+    each.words.erase(each.column == "program" ? "--most-per-gpu" : "most_per_gpu");
+    EXPECT_THAT(unknown_names(page, all), Contains(HasSubstr(each.column + " has no")));
+  }
 }
 
 // From here on: the checks themselves, on documents that are wrong.
