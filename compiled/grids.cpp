@@ -3,6 +3,7 @@
 #include <ballast/partition/partition.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/device_groups.hpp>
-#undef BALLAST_COMPILED
+
+#include "own.hpp"
 
 #include <ballast/partition/grid/partition_grid.hpp>

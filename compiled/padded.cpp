@@ -3,7 +3,8 @@
 #include <ballast/partition/partition.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/device_groups.hpp>
-#undef BALLAST_COMPILED
+
+#include "own.hpp"
 
 #include <ballast/partition/padded/pad_grid.hpp>
 

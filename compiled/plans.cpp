@@ -2,7 +2,8 @@
 #define BALLAST_COMPILED  // other parts have these
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/device_groups.hpp>
-#undef BALLAST_COMPILED
+
+#include "own.hpp"
 
 #include <ballast/partition/greedy_knapsack.hpp>
 #include <ballast/partition/partition.hpp>

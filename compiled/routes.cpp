@@ -3,7 +3,8 @@
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/device_groups.hpp>
-#undef BALLAST_COMPILED
+
+#include "own.hpp"
 
 #include <ballast/comm/gather_samples.hpp>
 #include <ballast/route/ulysses.hpp>

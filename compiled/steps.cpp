@@ -5,6 +5,7 @@
 #include <ballast/partition/padded/pad_grid.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/route/ulysses.hpp>
-#undef BALLAST_COMPILED
+
+#include "own.hpp"
 
 #include <ballast/runtime/step_balancer.hpp>

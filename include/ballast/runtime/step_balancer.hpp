@@ -3,7 +3,6 @@
 
 #include <ballast/core.hpp>
 #include <ballast/partition/grid/partition_grid.hpp>
-#include <ballast/partition/padded/pad_grid.hpp>
 #include <ballast/partition/partition.hpp>
 #include <ballast/route/ulysses.hpp>
 #include <ballast/runtime/detail/plan_together.hpp>
@@ -312,7 +311,18 @@ class bag_planner : step_router {
                               : padded_lengths{options_.length_of(sample), 0});
       }
       auto const tokens_of = [](tokens ones, tokens others) { return ones + others; };
-      auto found = pad_grid(span_of(padded_), bags_, slots, cost_, tokens_of, limits);
+      auto const pad = [&](auto const& cost) {
+        if constexpr (requires {
+                        pad_grid(span_of(padded_), bags_, slots, cost, tokens_of, limits);
+                      }) {
+          return pad_grid(span_of(padded_), bags_, slots, cost, tokens_of, limits);
+        } else {
+          static_assert(never<Cost>,
+                        "include ballast/partition/padded/pad_grid.hpp too: the cost is one of "
+                        "padded batches");
+        }
+      };
+      auto found = pad(cost_);
       if (!found) { return tl::unexpected(std::move(found).error()); }
       step.grid = *std::move(found);
       return {};
