@@ -232,7 +232,7 @@ outcome<compare_run> run_compare(compare_options const& options)
   compare_run run;
   run.job = std::move(*work);
   run.report = options.report;
-  run.job.trace_text = std::string();  // all lengths are read
+  run.job.rows = {};  // all lengths are read
   for (job_options const& each : *jobs) {
     run.job.options.policy = each.policy;
     run.job.options.most_per_gpu = each.most_per_gpu;

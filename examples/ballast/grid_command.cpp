@@ -15,6 +15,7 @@
 #include <ballast/core.hpp>
 #include <ballast/partition/grid/grid_plan.hpp>
 #include <ballast/partition/grid/partition_grid.hpp>
+#include <ballast/partition/padded/pad_grid.hpp>
 #include <ballast/report/chrome_trace.hpp>
 #include <ballast/report/metrics.hpp>
 #include <ballast/topology/bag_layout.hpp>
@@ -143,7 +144,8 @@ std::string table_of(grid_run const& run)
 {
   plan_options const& options = run.options;
   std::string out = heading_of(run.job, static_cast<std::int64_t>(run.samples));
-  out += fmt::format("ranks meet {}", meeting_text(options));
+  out += fmt::format("ranks meet {}{}", meeting_text(options),
+                     options.is_padded ? ", samples are padded to the longest" : "");
   out += fmt::format("\n\n{:<14}{:>20}{:>18}{:>10}{:>8}{:>9}{:>10}\n", "", "microbatches",
                      "step / mean", "gap", "empty", "tokens", "planning");
   out += fmt::format("{:<14}{:>10}{:>10}{:>9}{:>9}{:>10}{:>8}{:>9}{:>10}\n", "bags", "planned",
@@ -168,6 +170,8 @@ nlohmann::ordered_json json_of(grid_run const& run)
       settings_json(run.job, run.job.layouts.front().bags, static_cast<std::int64_t>(run.samples));
   json["meet"] = options.meet;
   if (!options.kind.empty()) { json["kind"] = options.kind; }
+  if (options.is_padded) { json["padded"] = true; }
+  if (!options.target.empty()) { json["target"] = options.target; }
   json["microbatches_mean"] = mean_of(run, &grid_step_figures::microbatches);
   json["fewest_microbatches_mean"] = mean_of(run, &grid_step_figures::fewest);
   json["microbatches_why"] = nlohmann::ordered_json::array();
@@ -181,7 +185,7 @@ nlohmann::ordered_json json_of(grid_run const& run)
   json["plan_ms_median"] = 1e3 * median_seconds(run);
   if (run.job.admits_short_samples()) { json["short_samples"] = run.short_samples; }
   json["digest"] = run.digest.value();
-  json["owners"] = owners_json(run.owners);
+  json["owners"] = owners_json(run.owners, run.job.ids);
   return json;
 }
 
@@ -236,6 +240,63 @@ std::string page_of(grid_run const& run)
                      {"Cost model", work.options.cost},
                      {"Seed", fmt::format("{}", work.options.seed)}});
   return page.markup();
+}
+
+/// A step of padded microbatches. Of a number that is not given, the first is tried that has room
+/// for the batches that samples are packed into.
+ballast::result<void> pad_into(ballast::grid_plan& plan, ballast::sample_batch const& batch,
+                               std::span<tokens const> targets, ballast::bag_layout const& bags,
+                               ballast::microbatches slots, job const& work,
+                               ballast::placement_limits limits)
+{
+  std::vector<ballast::padded_lengths> lengths;
+  for (std::size_t sample = 0; sample < batch.lengths.size(); ++sample) {
+    lengths.push_back({batch.lengths[sample], targets.empty() ? 0 : targets[sample]});
+  }
+  auto const cost_of = [&](tokens source, tokens target) {
+    return work.cost(source) + work.cost(target);
+  };
+  auto const weight_of = [](tokens source, tokens target) { return source + target; };
+  bool const is_capped = limits.most_per_gpu != ballast::no_limit;
+  bool const is_found = !slots.number && is_capped && bags.size() > 0;
+  std::size_t const multiple = std::exchange(slots.multiple_of, 1);
+  std::size_t fewest = 1;
+  if (is_found) {
+    auto const packed = ballast::pad_to_cap(
+        lengths, limits.most_per_gpu * static_cast<std::int64_t>(bags.sizes()[0]), weight_of);
+    if (!packed) { return tl::unexpected(packed.error()); }
+    auto const slots_of = [&](std::size_t batches) {
+      std::size_t const needed =
+          std::max<std::size_t>(1, (batches + bags.size() - 1) / bags.size());
+      return (needed + multiple - 1) / multiple * multiple;
+    };
+    slots.number = slots_of(packed->bins());
+    fewest = slots_of(packed->lower_bound);
+  }
+  if (!slots.number) { slots.number = multiple; }
+  limits.home = {};  // padded microbatches are not planned by it
+  auto padded = ballast::pad_grid(lengths, bags, slots, cost_of, weight_of, limits);
+  while (!padded && is_found && *slots.number < lengths.size()) {
+    *slots.number += multiple;
+    padded = ballast::pad_grid(lengths, bags, slots, cost_of, weight_of, limits);
+  }
+  if (!padded) { return tl::unexpected(padded.error()); }
+  plan = std::move(*padded);
+  plan.fewest_microbatches = fewest;
+  using reason = ballast::grid_plan::decision::reason;
+  plan.decided.by = !is_found                 ? reason::given
+                    : *slots.number == fewest ? reason::cap
+                                              : reason::search;
+  std::int64_t moved = 0;
+  std::int64_t total = 0;
+  for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
+    bool const stays =
+        to_index(bags.bag_of(batch.source[sample])) == to_index(plan.owner[sample]) % plan.ranks;
+    total += batch.lengths[sample];
+    moved += stays ? 0 : batch.lengths[sample];
+  }
+  plan.moved = {moved, std::max<std::int64_t>(total, 1)};
+  return {};
 }
 
 outcome<std::string> timeline_of(grid_run const& run)
@@ -308,22 +369,26 @@ outcome<grid_run> run_grid(plan_options const& options)
   run.job = std::move(*work);
   run.job.options.policy = "partition_grid";
   named_layout const& bags = run.job.layouts.front();
-  ballast::placement_limits limits = run.job.limits;
-
+  step_limits limits(run.job, bags);
   std::vector<std::int64_t> kind_of_row;
   if (!options.kind.empty()) {
-    auto numbers = numbers_of_column(run.job, "--kind", options.kind);
+    auto numbers = numbers_of_column(run.job.rows, "--kind", options.kind);
     if (!numbers) { return tl::unexpected(numbers.error()); }
     kind_of_row = std::move(*numbers);
+  }
+  std::vector<std::int64_t> target_of_row;
+  if (!options.target.empty()) {
+    auto lengths = read_lengths(run.job.rows, options.target, "--target");
+    if (!lengths) { return tl::unexpected(lengths.error()); }
+    target_of_row = std::move(*lengths);
   }
   step_source source(run.job);
   std::size_t const steps = run.job.options.steps;
   ballast::sample_batch batch;
   ballast::grid_plan plan;
   ballast::workspace memory;
-  std::vector<std::int64_t> together;
   std::vector<std::int64_t> kinds;
-  std::vector<std::vector<std::int64_t>> taken_by_caps(run.job.also.size());
+  std::vector<std::int64_t> targets;
   double const seconds = run.job.seconds_at_speed_one();
   double const speeds = std::reduce(bags.layout.speeds().begin(), bags.layout.speeds().end(), 0.0);
   for (std::size_t step = 0; step < steps; ++step) {
@@ -332,11 +397,8 @@ outcome<grid_run> run_grid(plan_options const& options)
     if (auto const drawn = source.next_into(batch); !drawn) {
       return usage("--codes", drawn.error());
     }
-    values_of_rows(together, batch, run.job.group_of_row);
     values_of_rows(kinds, batch, kind_of_row);
-    limits.together = together;
-    limits.home = batch.source;
-    limits.also = caps_of_step(taken_by_caps, batch, run.job);
+    values_of_rows(targets, batch, target_of_row);
     grid.kinds = kinds;
     run.all_samples += batch.lengths.size();
     for (std::size_t sample = 0; sample < batch.lengths.size(); ++sample) {
@@ -350,8 +412,11 @@ outcome<grid_run> run_grid(plan_options const& options)
                       short_step_remedy(run.job, step)));
     }
     auto const start = std::chrono::steady_clock::now();
-    auto const done = ballast::partition_grid_into(plan, memory, batch.lengths, bags.layout, grid,
-                                                   run.job.cost, limits);
+    auto const done =
+        options.is_padded
+            ? pad_into(plan, batch, targets, bags.layout, grid, run.job, limits.of(batch))
+            : ballast::partition_grid_into(plan, memory, batch.lengths, bags.layout, grid,
+                                           run.job.cost, limits.of(batch));
     std::chrono::duration<double> const taken = std::chrono::steady_clock::now() - start;
     if (!done) {
       std::size_t const sample = done.error().position;
@@ -395,7 +460,7 @@ outcome<grid_run> run_grid(plan_options const& options)
       if (!options.plan.empty()) {
         add_plan_lines(run.plan_lines, step, batch, sample, bags.layout,
                        ballast::to_id<ballast::bag_id>(cell % plan.ranks), cell / plan.ranks,
-                       plan.costs[sample]);
+                       plan.costs[sample], run.job.ids.field(trace_row(batch, sample)));
       }
       if (is_json) {
         run.owners.back().samples.push_back(trace_row(batch, sample));
@@ -411,7 +476,9 @@ outcome<void> show_grid(grid_run const& run)
 {
   output_files files;
   plan_options const& options = run.options;
-  files.add_plan(options.plan, fmt::format("{}\n{}", plan_columns, run.plan_lines));
+  files.add_plan(options.plan,
+                 fmt::format("{}{}\n{}", plan_columns, run.job.ids.column(), run.plan_lines),
+                 run.job.ids.are_numbers);
   if (!options.picture.empty()) {
     files.add("picture", options.picture,
               pages::standalone_svg(

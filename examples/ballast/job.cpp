@@ -12,19 +12,14 @@
 
 #include <ballast/core.hpp>
 #include <ballast/partition/placement_limits.hpp>
-#include <ballast/text/csv.hpp>
 #include <ballast/text/excerpt.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/cluster.hpp>
-#include <ballast/workload/length_trace.hpp>
 #include <ballast/workload/sample_batch.hpp>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <charconv>
-#include <functional>
-#include <map>
 #include <system_error>
 
 namespace cli {
@@ -44,11 +39,13 @@ outcome<void> check_samples(job_options const& options)
   if (!options.codes.empty() && options.no_shuffle) {
     return usage("--no-shuffle goes with --trace, whose rows it takes as they stand");
   }
-  if (!options.codes.empty() && !options.together.empty()) {
-    return usage("--together goes with --trace, since it names one of its columns");
-  }
-  if (!options.codes.empty() && !options.also.empty()) {
-    return usage("--also goes with --trace, since it names columns of it");
+  for (auto const& [name, given] :
+       {std::pair{"--together", !options.together.empty()},
+        std::pair{"--apart", !options.apart.empty()}, std::pair{"--also", !options.also.empty()},
+        std::pair{"--id", !options.id.empty()}}) {
+    if (given && !options.codes.empty()) {
+      return usage(fmt::format("{} goes with --trace, since it names a column of it", name));
+    }
   }
   if (options.also.size() > ballast::caps::most - 1) {
     return usage(fmt::format("--also is given {} times; give it {} times at most",
@@ -61,41 +58,6 @@ outcome<void> check_samples(job_options const& options)
     return usage("--largest-bags-first goes with --bags; bags of one GPU lie anywhere");
   }
   return {};
-}
-
-/// The column that --together or --kind names.
-outcome<std::size_t> column_named(job_options const& options, std::string_view option,
-                                  std::string const& column,
-                                  std::span<std::string_view const> columns)
-{
-  std::string const name = ballast::excerpt(column);
-  auto const found = std::ranges::count(columns, column);
-  if (found > 1) {
-    return bad_data(fmt::format("{}: {} has {} columns {}; rename all but one of them", option,
-                                options.trace, found, name));
-  }
-  if (found == 0) {
-    constexpr std::size_t most_listed = 40;
-    auto const listed = columns.first(std::min(columns.size(), most_listed));
-    return usage(fmt::format("{}: {} has no column {}; name one of {}{}", option, options.trace,
-                             name, fmt::join(listed, ", "),
-                             columns.size() > most_listed ? ", ..." : ""));
-  }
-  return static_cast<std::size_t>(std::ranges::find(columns, column) - columns.begin());
-}
-
-/// The columns that an option names: one, or several with commas in between.
-std::vector<std::string> names_in(std::string const& named,
-                                  std::span<std::string_view const> columns)
-{
-  if (std::ranges::find(columns, named) != columns.end()) { return {named}; }
-  std::vector<std::string> names;
-  for (std::size_t at = 0; at <= named.size();) {
-    std::size_t const comma = std::min(named.find(',', at), named.size());
-    names.push_back(named.substr(at, comma - at));
-    at = comma + 1;
-  }
-  return names;
 }
 
 /// How many GPUs the job has, and the option that says so.
@@ -226,49 +188,6 @@ outcome<std::size_t> batch_of(job const& work)
 
 }  // namespace
 
-outcome<std::vector<ballast::tokens>> read_lengths(job const& work, std::string const& expression,
-                                                   std::string_view option)
-{
-  std::string const& path = work.options.trace;
-  return read_in_memory(path, [&]() -> outcome<std::vector<ballast::tokens>> {
-    auto lengths = ballast::read_length_trace(work.trace_text, expression);
-    if (lengths) { return std::move(*lengths); }
-    using ballast::error_code;
-    ballast::error& why = lengths.error();
-    why.message.insert(0, path + ": ");
-    bool const wrong_expression =
-        why.code == error_code::syntax || why.code == error_code::out_of_range;
-    return wrong_expression ? usage(option, why) : bad_data(why.message);
-  });
-}
-
-outcome<std::vector<std::int64_t>> numbers_of_column(job const& work, std::string_view option,
-                                                     std::string const& named)
-{
-  return read_in_memory(work.options.trace, [&]() -> outcome<std::vector<std::int64_t>> {
-    ballast::csv_reader rows(work.trace_text);
-    auto const header = rows.next();
-    std::vector<std::size_t> columns;
-    for (std::string const& name : names_in(named, header->fields)) {
-      auto const column = column_named(work.options, option, name, header->fields);
-      if (!column) { return tl::unexpected(column.error()); }
-      columns.push_back(*column);
-    }
-    std::map<std::string, std::int64_t, std::less<>> number_of;
-    std::vector<std::int64_t> groups;
-    while (true) {
-      auto const row = rows.next();
-      if (!row || row->fields.empty()) { return groups; }
-      auto const next = static_cast<std::int64_t>(number_of.size());
-      std::string key;
-      for (std::size_t const column : columns) {
-        key += ballast::csv_field(row->fields[column]) + ',';
-      }
-      groups.push_back(number_of.emplace(std::move(key), next).first->second);
-    }
-  });
-}
-
 outcome<written_cap> read_cap(std::string const& text)
 {
   std::size_t const colon = text.find_last_of(':');
@@ -348,10 +267,10 @@ outcome<job> prepare_job(job_options const& options, progress& shown)
   if (auto const priced = price(work); !priced) { return tl::unexpected(priced.error()); }
 
   if (!options.trace.empty()) {
-    auto text = read_text(options.trace);
-    if (!text) { return tl::unexpected(text.error()); }
-    work.trace_text = std::move(*text);
-    auto trace = read_lengths(work, options.length, "--length");
+    auto rows = read_table(options.trace);
+    if (!rows) { return tl::unexpected(rows.error()); }
+    work.rows = std::move(*rows);
+    auto trace = read_lengths(work.rows, options.length, "--length");
     if (!trace) { return tl::unexpected(trace.error()); }
     work.trace = std::move(*trace);
     if (!work.trace.empty() &&
@@ -365,15 +284,19 @@ outcome<job> prepare_job(job_options const& options, progress& shown)
     auto const batch = batch_of(work);
     if (!batch) { return tl::unexpected(batch.error()); }
     work.options.batch = *batch;
-    if (!options.together.empty()) {
-      auto groups = numbers_of_column(work, "--together", options.together);
-      if (!groups) { return tl::unexpected(groups.error()); }
-      work.group_of_row = std::move(*groups);
-    }
+    auto groups = numbers_of_column(work.rows, "--together", options.together);
+    if (!groups) { return tl::unexpected(groups.error()); }
+    work.group_of_row = std::move(*groups);
+    auto apart = numbers_of_column(work.rows, "--apart", options.apart, empty_fields::differ);
+    if (!apart) { return tl::unexpected(apart.error()); }
+    work.apart_of_row = std::move(*apart);
+    auto ids = read_ids(work.rows, options.id);
+    if (!ids) { return tl::unexpected(ids.error()); }
+    work.ids = std::move(*ids);
     for (std::string const& own_cap : options.also) {
       auto const own = read_cap(own_cap);
       if (!own) { return tl::unexpected(own.error()); }
-      auto const taken = read_lengths(work, own->expression, "--also");
+      auto const taken = read_lengths(work.rows, own->expression, "--also");
       if (!taken) { return tl::unexpected(taken.error()); }
       work.also.push_back({{taken->begin(), taken->end()}, own->most});
     }
@@ -384,6 +307,16 @@ outcome<job> prepare_job(job_options const& options, progress& shown)
     auto chosen = choose_layout(work, shown);
     if (!chosen) { return tl::unexpected(chosen.error()); }
     bags = std::move(*chosen);
+  }
+  for (named_layout& bags : work.layouts) {
+    std::size_t const count = bags.layout.size();
+    auto most = read_of_each({"--most", "what a bag holds"}, options.most, count, "bag");
+    if (!most) { return tl::unexpected(most.error()); }
+    bags.most = std::move(*most);
+    auto loads = read_of_each({"--starting-loads", "the work that a bag has already"},
+                              options.starting_loads, count, "bag");
+    if (!loads) { return tl::unexpected(loads.error()); }
+    bags.starting_loads = std::move(*loads);
   }
   return work;
 }

@@ -6,6 +6,7 @@
 #include "output_paths.hpp"
 #include "pages/judged_bags.hpp"
 #include "progress.hpp"
+#include "table.hpp"
 
 #include <ballast/core.hpp>
 #include <ballast/cost/latency_fit.hpp>
@@ -19,7 +20,7 @@ namespace cli {
 
 /// What a command line says about a job, with the defaults of what it leaves out.
 struct job_options {
-  std::string trace;              ///< CSV file of sample lengths, or empty
+  std::string trace;              ///< file of samples, or empty
   std::string length;             ///< expression over its columns
   std::string codes;              ///< KnapFormer data codes, or empty
   std::size_t gpus = 0;           ///< 0: as many as the nodes, the codes or the first bags describe
@@ -38,10 +39,14 @@ struct job_options {
   std::string samples = "any";    ///< how many each bag gets
   std::string then;               ///< what decides among the shortest plans, or empty
   std::uint32_t within_per_million = 0;
-  std::string together;     ///< columns whose equal values keep samples together, or empty
-  bool no_shuffle = false;  ///< steps take the rows of the trace as they stand
-  std::size_t batch = 0;    ///< samples per step; 0: eight per GPU, all rows with no_shuffle
-  std::size_t steps = 0;    ///< 0: 10, and 1 where a step is all rows
+  std::string together;        ///< columns whose equal values keep samples together, or empty
+  std::string apart;           ///< columns whose equal values keep samples apart, or empty
+  std::string most;            ///< what each bag holds: a list or a file, or empty
+  std::string starting_loads;  ///< what each bag has to do already: a list or a file, or empty
+  std::string id;              ///< column that names samples in files that are written, or empty
+  bool no_shuffle = false;     ///< steps take the rows of the trace as they stand
+  std::size_t batch = 0;       ///< samples per step; 0: eight per GPU, all rows with no_shuffle
+  std::size_t steps = 0;       ///< 0: 10, and 1 where a step is all rows
   std::uint64_t seed = 1;
   bool place_by_node = false;
   std::size_t bytes_per_token = 0;  ///< 0: the cost model's hidden size in bf16
@@ -57,14 +62,18 @@ struct job_options {
 {
   return {{"--trace", &options.trace},
           {"--measured", &options.measured},
-          {"--speeds", &options.speeds}};
+          {"--speeds", &options.speeds},
+          {"--most", &options.most},
+          {"--starting-loads", &options.starting_loads}};
 }
 
 /// One --bags, laid over the job's GPUs.
 struct named_layout {
   std::string bags;
   ballast::bag_layout layout;
-  std::vector<pages::judged_bags> judged = {};  ///< where chosen: these bags, then others
+  std::vector<pages::judged_bags> judged = {};    ///< where chosen: these bags, then others
+  std::vector<std::int64_t> most = {};            ///< of each bag, or empty
+  std::vector<std::int64_t> starting_loads = {};  ///< of each bag, or empty
 };
 
 /// A job as its options describe it, with everything read that they name.
@@ -72,9 +81,11 @@ struct job {
   job_options options;
   std::string source;  ///< what the samples are, for people
   std::vector<ballast::data_code> codes;
-  std::string trace_text;                  ///< all of --trace, which may be a pipe: read once
+  table rows;                              ///< all of --trace, which may be a pipe: read once
+  row_ids ids;                             ///< of the rows of the trace
   std::vector<ballast::tokens> trace;      ///< empty with codes
   std::vector<std::int64_t> group_of_row;  ///< of the trace; empty where samples are on their own
+  std::vector<std::int64_t> apart_of_row;  ///< of the trace; empty where samples may be anywhere
   ballast::placement_limits limits;        ///< those that are the same for every step
   struct row_cap {
     std::vector<std::int64_t> of_row;
@@ -130,22 +141,6 @@ struct written_cap {
   std::int64_t most = 0;
 };
 [[nodiscard]] outcome<written_cap> read_cap(std::string const& text);
-
-/// The length of every row of the trace. A wrong expression is the fault of the option that gave
-/// it.
-///
-/// Expects     work.trace_text
-[[nodiscard]] outcome<std::vector<ballast::tokens>> read_lengths(job const& work,
-                                                                 std::string const& expression,
-                                                                 std::string_view option);
-
-/// A number for every row of the trace, equal where the column that an option names is, or where all
-/// columns are that it names with commas in between.
-///
-/// Expects     work.trace_text, whose lengths have been read, so that every row has its fields.
-[[nodiscard]] outcome<std::vector<std::int64_t>> numbers_of_column(job const& work,
-                                                                   std::string_view option,
-                                                                   std::string const& named);
 
 /// Whether bags are to be chosen.
 [[nodiscard]] inline bool are_chosen(std::string_view bags)

@@ -5,6 +5,8 @@
 #include "cleanup.hpp"
 #include "compare_command.hpp"
 #include "completion.hpp"
+#include "cut_command.hpp"
+#include "experts_command.hpp"
 #include "grid_command.hpp"
 #include "job.hpp"
 #include "notes.hpp"
@@ -124,6 +126,31 @@ void add_plan_file(CLI::App& app, std::string& target, std::string const& what,
                   what, columns));
 }
 
+/// A column of a file.
+void add_column(CLI::App& app, std::string const& name, std::string& target,
+                std::string const& help)
+{
+  app.add_option(name, target, help)->type_name("COLUMN")->check(no_empty("name", "name a column"));
+}
+
+/// A number of each row of a file.
+void add_expression(CLI::App& app, std::string const& name, std::string& target,
+                    std::string const& help)
+{
+  app.add_option(name, target, help)
+      ->type_name("EXPR")
+      ->check(no_empty("expression", "name a column"));
+}
+
+/// Whole numbers, in a list or a file.
+void add_numbers(CLI::App& app, std::string const& name, std::string& target,
+                 std::string const& help)
+{
+  add_input(app, name, target,
+            help + ": a list such as 8,12,8, or a file with a number on each line");
+  app.get_option(name)->type_name("N,...|FILE");
+}
+
 void add_policy(CLI::App& app, std::string& policy)
 {
   app.add_option("--policy", policy, "One of " + by_name::policy_names())
@@ -152,6 +179,10 @@ void add_samples(CLI::App& app, std::string& samples, std::string const& what)
 /// What plans keep to beside the tokens of a GPU.
 void add_limits(CLI::App& app, cli::job_options& options)
 {
+  add_numbers(app, "--most", options.most,
+              "Most tokens of each bag, or of all bags where it is one");
+  add_numbers(app, "--starting-loads", options.starting_loads,
+              "Work that each bag has already, in the unit of the cost");
   app.add_option("--also", options.also,
                  "A further cap, up to three, such as images:3: a GPU gets at most so much of a "
                  "column of the trace, or of a sum of columns")
@@ -171,6 +202,31 @@ void add_limits(CLI::App& app, cli::job_options& options)
                             "(default: 0)");
 }
 
+/// The file of samples, of which columns say how long they are and what they are called.
+template <class Options>
+void add_trace(CLI::App& app, Options& options)
+{
+  add_input(
+      app, "--trace", options.trace,
+      "File of samples: CSV with a header row, or JSON lines, an object on each, whose nested "
+      "values are named a.b");
+  add_expression(app, "--length", options.length,
+                 "Length of a sample: a column, or a sum such as text_tokens+visual_tokens");
+  add_column(app, "--id", options.id,
+             "Column that names samples in the files that are written, as their last column `id`");
+}
+
+/// Columns whose values say what lies together.
+template <class Options>
+void add_keys(CLI::App& app, Options& options, std::string const& samples)
+{
+  add_column(
+      app, "--together", options.together,
+      "Column of the trace, or several as A,B: " + samples + " with the same values stay together");
+  add_column(app, "--apart", options.apart,
+             "The same, with the same values stay apart; one without a value may lie anywhere");
+}
+
 /// How a job is planned.
 void add_planning(CLI::App& app, cli::job_options& options)
 {
@@ -186,11 +242,7 @@ void add_planning(CLI::App& app, cli::job_options& options)
 void add_job(CLI::App& app, cli::job_options& options)
 {
   constexpr std::size_t most = std::size_t{1} << 24;
-  add_input(app, "--trace", options.trace, "CSV file of sample lengths, with a header row");
-  app.add_option("--length", options.length,
-                 "Length of a sample: a column, or a sum such as text_tokens+visual_tokens")
-      ->type_name("EXPR")
-      ->check(no_empty("expression", "name a column"));
+  add_trace(app, options);
   app.add_option("--codes", options.codes,
                  "Instead of a trace, data codes such as g4b5i512f1s0,g8b1i2048f1s0")
       ->type_name("CODES")
@@ -204,8 +256,7 @@ void add_job(CLI::App& app, cli::job_options& options)
                  "Instead of both, GPUs of every node where they differ, such as 8,8,8,8,5")
       ->type_name("N,N,...")
       ->check(no_empty("text", "list the GPUs of every node"));
-  add_input(app, "--speeds", options.speeds,
-            "File with the speed of every GPU in rank order, one whole number on a line");
+  add_numbers(app, "--speeds", options.speeds, "Speed of every GPU in rank order");
   app.add_option("--bags", options.bags,
                  "Compute bags such as g1n2+g2n1+g4n1, repeated over the job; give the option "
                  "several times to compare; auto chooses them (default: bags of one GPU)")
@@ -232,12 +283,7 @@ void add_job(CLI::App& app, cli::job_options& options)
             "length_sum,square_sum,sequences,gpus,seconds");
   add_number<double>(app, "--tflops", options.tflops, 1e-3, 1e9,
                      "TFLOP/s of the fastest GPU, for predicted times (default: 400)");
-  app.add_option(
-         "--together", options.together,
-         "Column of the trace, or several as A,B: samples of a step with the same values stay "
-         "together")
-      ->type_name("COLUMN")
-      ->check(no_empty("name", "name a column"));
+  add_keys(app, options, "samples of a step");
   app.add_flag(
       "--no-shuffle", options.no_shuffle,
       "Steps take the rows of the trace as they stand; without --batch a step is all rows");
@@ -290,11 +336,7 @@ CLI::App& add_pack(CLI::App& app, cli::pack_options& options)
 {
   auto& pack = *app.add_subcommand(
       "pack", "Pack samples into as few bins as possible, none above a capacity");
-  add_input(pack, "--trace", options.trace, "CSV file of sample lengths, with a header row");
-  pack.add_option("--length", options.length,
-                  "Length of a sample: a column, or a sum such as text_tokens+visual_tokens")
-      ->type_name("EXPR")
-      ->check(no_empty("expression", "name a column"));
+  add_trace(pack, options);
   constexpr std::size_t most = std::size_t{1} << 24;
   add_number<std::int64_t>(pack, "--most-per-gpu", options.most_per_gpu, 1, std::int64_t{1} << 40,
                            "Most tokens of a bin, which one GPU computes");
@@ -309,6 +351,7 @@ CLI::App& add_pack(CLI::App& app, cli::pack_options& options)
       ->expected(1)
       ->allow_extra_args(false)
       ->take_all();
+  add_keys(pack, options, "samples");
   add_number<std::size_t>(pack, "--least-bins", options.bins.least, 1, most,
                           "Bins that there are at least, over which samples are spread evenly");
   add_number<std::size_t>(pack, "--bins-multiple-of", options.bins.multiple_of, 1, most,
@@ -364,11 +407,14 @@ CLI::App& add_plan(CLI::App& app, cli::plan_options& options)
       ->type_name("WHEN")
       ->check(one_of({"step", "microbatch"}))
       ->capture_default_str();
-  plan.add_option("--kind", options.kind,
-                  "Column of the trace: the samples of a slot of microbatches have the same value")
-      ->type_name("COLUMN")
-      ->check(no_empty("name", "name a column"));
-  for (auto const* const name : {"--meet", "--kind"}) {
+  add_column(plan, "--kind", options.kind,
+             "Column of the trace: the samples of a slot of microbatches have the same value");
+  auto* const padded = plan.add_flag("--padded", options.is_padded,
+                                     "A microbatch pads its samples to the longest of them");
+  add_expression(plan, "--target", options.target,
+                 "A second length that is padded by itself, as that of a decoder");
+  plan.get_option("--target")->needs(padded);
+  for (auto const* const name : {"--meet", "--kind", "--padded"}) {
     plan.get_option(name)->needs(microbatches);
   }
   add_plan_file(plan, options.plan, "who computes which sample", std::string(cli::plan_columns));
@@ -384,8 +430,10 @@ CLI::App& add_pipeline(CLI::App& app, cli::pipeline_options& options)
   auto& pipeline = *app.add_subcommand(
       "pipeline", "Order the microbatches of a pipeline and say how near to the best that is");
   add_input(pipeline, "--durations", options.durations,
-            "CSV file with the columns microbatch,stage,forward,backward, and maybe "
+            "CSV file or JSON lines with the columns microbatch,stage,forward,backward, and maybe "
             "weights,held,held_for_weights");
+  add_column(pipeline, "--id", options.id,
+             "Column that names microbatches in the files that are written");
   pipeline.get_option("--durations")->required();
   add_ordering(pipeline, options.ordering);
   auto& schedule = *pipeline.get_option("--schedule");
@@ -402,11 +450,8 @@ CLI::App& add_pipeline(CLI::App& app, cli::pipeline_options& options)
                   "Time between neighbouring stages, in the unit of the file")
       ->type_name("T")
       ->capture_default_str();
-  pipeline
-      .add_option("--most-held", options.most_held,
-                  "Bytes that a pipeline rank may keep: one for all, or one for each, with commas")
-      ->type_name("N,...")
-      ->delimiter(',');
+  add_numbers(pipeline, "--most-held", options.most_held,
+              "Bytes that each pipeline rank may keep, or every rank where it is one number");
   add_format(pipeline, options.format);
   add_plan_file(pipeline, options.plan, "the tasks of each rank in their order",
                 "rank,stage,microbatch,pass,position,start,end");
@@ -633,6 +678,60 @@ CLI::App& add_compare(CLI::App& app, cli::compare_options& options)
   return compare;
 }
 
+CLI::App& add_cut(CLI::App& app, cli::cut_options& options)
+{
+  auto& cut = *app.add_subcommand(
+      "cut", "Cut a chain of layers into the stages of a pipeline whose busiest rank has least");
+  constexpr std::size_t most = std::size_t{1} << 20;
+  add_input(cut, "--layers", options.layers,
+            "File of layers in the order of the chain, CSV or JSON lines");
+  add_expression(cut, "--load", options.load, "What a layer costs: a column, or a sum of columns");
+  add_number<std::size_t>(cut, "--ranks", options.ranks, 1, most, "Pipeline ranks");
+  for (auto const* const name : {"--layers", "--load", "--ranks"}) {
+    cut.get_option(name)->required();
+  }
+  add_number<std::size_t>(cut, "--virtual-stages", options.virtual_stages, 1, most,
+                          "Stages of each rank, dealt in turn (default: 1)");
+  cut.add_option("--memory", options.memory, "Memory of a GPU, such as 80GB (default: no limit)")
+      ->type_name("SIZE");
+  add_expression(cut, "--state-bytes", options.state_bytes,
+                 "Bytes of weights, gradients and optimiser of a layer");
+  add_expression(cut, "--activation-bytes", options.activation_bytes,
+                 "Bytes that a layer keeps of a microbatch; a rank has as many as 1F1B keeps, with "
+                 "virtual stages one");
+  add_column(cut, "--id", options.id, "Column that names layers in the files that are written");
+  add_format(cut, options.format);
+  add_plan_file(cut, options.plan, "which stage has which layer", "layer,stage,rank,load");
+  return cut;
+}
+
+CLI::App& add_experts(CLI::App& app, cli::experts_options& options)
+{
+  auto& experts = *app.add_subcommand(
+      "experts", "Place replicas of experts on GPUs so that the busiest GPU has least");
+  constexpr std::size_t most = std::size_t{1} << 20;
+  add_input(experts, "--experts", options.experts, "File of experts, CSV or JSON lines");
+  add_expression(experts, "--load", options.load,
+                 "Load of an expert, such as its tokens: a column, or a sum of columns");
+  add_number<std::size_t>(experts, "--gpus", options.gpus, 1, most, "GPUs of the job");
+  add_numbers(experts, "--slots", options.slots,
+              "Replicas that fit each GPU, or every GPU where it is one number");
+  for (auto const* const name : {"--experts", "--load", "--gpus", "--slots"}) {
+    experts.get_option(name)->required();
+  }
+  add_number<std::size_t>(experts, "--gpus-per-node", options.gpus_per_node, 1, most,
+                          "GPUs of a node (default: 8)");
+  add_number<std::size_t>(experts, "--most-nodes", options.most_nodes, 1, most,
+                          "Nodes that the replicas of an expert are on (default: no limit)");
+  experts.add_flag("--uneven", options.is_uneven,
+                   "The replicas of an expert may have different shares of its load");
+  add_column(experts, "--id", options.id,
+             "Column that names experts in the files that are written");
+  add_format(experts, options.format);
+  add_plan_file(experts, options.plan, "where replicas are", "expert,replica,gpu,load");
+  return experts;
+}
+
 CLI::App& add_completion(CLI::App& app, std::string& shell)
 {
   auto& completion = *app.add_subcommand(
@@ -659,10 +758,26 @@ CLI::App& add_route(CLI::App& app, cli::units_options& options)
                       "each, such as 12x1x1:4x2x8")
           ->type_name("A:B")
           ->check(no_empty("text", "give two sizes, such as 12:4"));
-  for (auto const* const name :
-       {"--bags", "--largest-bags-first", "--short-samples", "--policy", "--together",
-        "--most-per-gpu", "--also", "--samples", "--then", "--within-per-million", "--speeds",
-        "--codes", "--place-by-node", "--measured", "--tflops", "--plan"}) {
+  for (auto const* const name : {"--bags",
+                                 "--largest-bags-first",
+                                 "--short-samples",
+                                 "--policy",
+                                 "--together",
+                                 "--apart",
+                                 "--id",
+                                 "--most",
+                                 "--starting-loads",
+                                 "--most-per-gpu",
+                                 "--also",
+                                 "--samples",
+                                 "--then",
+                                 "--within-per-million",
+                                 "--speeds",
+                                 "--codes",
+                                 "--place-by-node",
+                                 "--measured",
+                                 "--tflops",
+                                 "--plan"}) {
     units->excludes(route.get_option(name));
   }
   return route;
@@ -718,6 +833,8 @@ int main(int argc, char** argv)
     cli::orchestrate_options orchestrate;
     cli::report_options report;
     cli::compare_options compare;
+    cli::cut_options cut;
+    cli::experts_options experts;
     std::string shell;
     CLI::App const& plan_command = add_plan(app, plan);
     CLI::App const& route_command = add_route(app, route);
@@ -729,6 +846,8 @@ int main(int argc, char** argv)
     CLI::App const& orchestrate_command = add_orchestrate(app, orchestrate);
     CLI::App const& report_command = add_report(app, report);
     CLI::App const& compare_command = add_compare(app, compare);
+    CLI::App const& cut_command = add_cut(app, cut);
+    CLI::App const& experts_command = add_experts(app, experts);
     CLI::App const& completion_command = add_completion(app, shell);
     std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
     if (!arguments.empty() && arguments.front() == "help") {  // help plan: plan --help
@@ -789,6 +908,14 @@ int main(int argc, char** argv)
     if (compare_command.parsed()) {
       return complain(
           perform(compare, cli::run_compare, cli::show_compare, "planning steps", fewer));
+    }
+    if (cut_command.parsed()) {
+      return complain(
+          perform(cut, cli::run_cut, cli::show_cut, "cutting layers", "give fewer of them"));
+    }
+    if (experts_command.parsed()) {
+      return complain(perform(experts, cli::run_experts, cli::show_experts, "placing experts",
+                              "give fewer of them"));
     }
     if (completion_command.parsed()) {
       return complain(cli::print(cli::completion_script(app, shell)));

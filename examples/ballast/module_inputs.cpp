@@ -4,6 +4,7 @@
 #include "notes.hpp"
 #include "output_files.hpp"
 #include "output_paths.hpp"
+#include "table.hpp"
 
 #include <ballast/core.hpp>
 #include <ballast/cost/profile_file.hpp>
@@ -189,7 +190,9 @@ outcome<std::vector<ballast::tokens>> read_module_sizes(
   using ballast::error_code;
   auto const expressions = expressions_of(given, modules);
   if (!expressions) { return tl::unexpected(expressions.error()); }
-  auto sizes = ballast::read_file(data, ballast::read_sample_sizes, *expressions);
+  auto const rows = read_table(data);
+  if (!rows) { return tl::unexpected(rows.error()); }
+  auto sizes = ballast::read_sample_sizes(rows->csv, *expressions);
   if (sizes && !sizes->empty() &&
       std::ranges::all_of(*sizes, [](auto size) { return size == 0; })) {
     return bad_data(
@@ -201,9 +204,9 @@ outcome<std::vector<ballast::tokens>> read_module_sizes(
   bool const wrong_expression = !given.empty() && (sizes.error().code == error_code::syntax ||
                                                    sizes.error().code == error_code::out_of_range);
   if (wrong_expression) { return usage("--size", sizes.error()); }
-  return bad_data(sizes.error().message + (sizes.error().code == error_code::unknown_name
-                                               ? "; add it, or give --size MODULE=EXPR"
-                                               : ""));
+  return bad_data(told(*rows, sizes.error()) + (sizes.error().code == error_code::unknown_name
+                                                    ? "; add it, or give --size MODULE=EXPR"
+                                                    : ""));
 }
 
 outcome<ballast::state_parts> read_state(std::string const& text)

@@ -42,6 +42,12 @@ std::string bytes_text(double bytes)
   return fmt::format("{:.3g} {}", bytes, units[unit]);
 }
 
+std::string gap_text(double gap, bool is_proven)
+{
+  return is_proven ? "no plan is better"
+                   : fmt::format("at most {:.1f} % above the best", 100 * gap);
+}
+
 std::string array_text(job const& work)
 {
   return fmt::format("{} bytes per token: {}", work.bytes_per_token, work.array);
@@ -75,7 +81,12 @@ std::string policy_text(job_options const& options)
   if (options.within_per_million != 0) {
     text += fmt::format(" within {} per million", options.within_per_million);
   }
-  if (!options.together.empty()) { text += ", together by " + options.together; }
+  for (auto const& [what, given] :
+       {std::pair{"together by", &options.together}, std::pair{"apart by", &options.apart},
+        std::pair{"at most per bag", &options.most},
+        std::pair{"starting loads", &options.starting_loads}}) {
+    if (!given->empty()) { text += fmt::format(", {} {}", what, *given); }
+  }
   return text;
 }
 
@@ -165,7 +176,12 @@ nlohmann::ordered_json settings_json(job const& work, std::string const& bags, s
   if (options.samples != "any") { json["counts"] = options.samples; }
   if (!options.then.empty()) { json["then"] = options.then; }
   if (options.within_per_million != 0) { json["within_per_million"] = options.within_per_million; }
-  if (!options.together.empty()) { json["together"] = options.together; }
+  for (auto const& [key, given] :
+       {std::pair{"together", &options.together}, std::pair{"apart", &options.apart},
+        std::pair{"most", &options.most}, std::pair{"starting_loads", &options.starting_loads},
+        std::pair{"id", &options.id}}) {
+    if (!given->empty()) { json[key] = *given; }
+  }
   json["cost"] = options.cost;
   json["seed"] = options.seed;
   json["steps"] = options.steps;
@@ -190,7 +206,7 @@ nlohmann::ordered_json fit_json(job const& work)
   return json;
 }
 
-std::string json_lines_of(std::string_view csv)
+std::string json_lines_of(std::string_view csv, bool are_ids_numbers)
 {
   ballast::csv_reader rows(csv);
   auto const header = rows.next();
@@ -202,7 +218,8 @@ std::string json_lines_of(std::string_view csv)
     for (std::size_t column = 0; column < names.size(); ++column) {
       std::string_view const field = row->fields[column];
       // As it is written, so that no digit of a number is lost.
-      bool const is_number = nlohmann::json::parse(field, nullptr, false).is_number();
+      bool const is_number = (are_ids_numbers || names[column] != "id") &&
+                             nlohmann::json::parse(field, nullptr, false).is_number();
       lines += fmt::format("{}{}:{}", column == 0 ? '{' : ',', nlohmann::json(names[column]).dump(),
                            is_number ? std::string(field) : nlohmann::json(field).dump());
     }

@@ -30,6 +30,9 @@ namespace cli {
 /// "6144 bytes per token: bf16 activations of width 3072".
 [[nodiscard]] std::string array_text(job const& work);
 
+/// "at most 0.3 % above the best", or that none is better.
+[[nodiscard]] std::string gap_text(double gap, bool is_proven);
+
 /// "450 GB/s within a node, 50 GB/s between nodes, latency 10 us".
 [[nodiscard]] std::string machines_text(job const& work);
 [[nodiscard]] std::string network_text(ballast::cluster const& machines);
@@ -60,8 +63,9 @@ namespace cli {
 /// What --measured gave. Expects work.fit.
 [[nodiscard]] nlohmann::ordered_json fit_json(job const& work);
 
-/// The rows of a CSV text, an object on a line each, with the columns as keys.
-[[nodiscard]] std::string json_lines_of(std::string_view csv);
+/// The rows of a CSV text, an object on a line each, with the columns as keys. A field is a number
+/// where it looks like one, but in a column `id` that has others too.
+[[nodiscard]] std::string json_lines_of(std::string_view csv, bool are_ids_numbers = true);
 
 /// Prints all of it, or says why it could not.
 [[nodiscard]] outcome<void> print(std::string const& text);

@@ -38,10 +38,11 @@ class output_files {
     files_.push_back({path, std::move(content)});
   }
 
-  /// The same for --plan, which may be standard output or a file of JSON lines.
-  void add_plan(std::string const& path, std::string csv)
+  /// The same for --plan, which may be standard output or a file of JSON lines, in which ids are
+  /// numbers only where all are.
+  void add_plan(std::string const& path, std::string csv, bool are_ids_numbers = true)
   {
-    if (path.ends_with(".jsonl")) { return add("plan", path, json_lines_of(csv)); }
+    if (path.ends_with(".jsonl")) { return add("plan", path, json_lines_of(csv, are_ids_numbers)); }
     if (path != standard_output) { return add("plan", path, std::move(csv)); }
     plan_ = std::move(csv);
     is_plan_printed_ = true;

@@ -64,6 +64,8 @@ std::string limits_text(pack_options const& options)
   if (options.bins.is_padded) { text += ", padded to its longest sample"; }
   if (options.samples != "any") { text += ", samples " + options.samples; }
   for (std::string const& each : options.also) { text += ", " + shown_text(each); }
+  if (!options.together.empty()) { text += ", together by " + shown_text(options.together); }
+  if (!options.apart.empty()) { text += ", apart by " + shown_text(options.apart); }
   if (options.rounded_to > 1) {
     text += fmt::format(", lengths rounded up to multiples of {}", options.rounded_to);
   }
@@ -116,6 +118,11 @@ nlohmann::ordered_json to_json(pack_run const& run)
   json["padded"] = options.bins.is_padded;
   if (options.samples != "any") { json["counts"] = options.samples; }
   if (!options.also.empty()) { json["also"] = options.also; }
+  for (auto const& [key, given] :
+       {std::pair{"together", &options.together}, std::pair{"apart", &options.apart},
+        std::pair{"id", &options.id}}) {
+    if (!given->empty()) { json[key] = *given; }
+  }
   json["level"] = options.is_level;
   json["least_bins"] = options.bins.least;
   json["bins_multiple_of"] = options.bins.multiple_of;
@@ -133,6 +140,13 @@ nlohmann::ordered_json to_json(pack_run const& run)
   json["digest"] = run.digest.value();
   json["owners"] = nlohmann::ordered_json::array();
   for (packed_step const& each : run.steps) { json["owners"].push_back(each.owner); }
+  std::size_t next = 0;
+  for (std::size_t step = 0; step < run.steps.size() && !run.ids.of_row.empty(); ++step) {
+    auto& ids = json["ids"].emplace_back(nlohmann::ordered_json::array());
+    for (std::size_t left = run.steps[step].samples; left > 0; --left) {
+      ids.push_back(run.ids.json(next++));
+    }
+  }
   return json;
 }
 
@@ -142,40 +156,60 @@ struct trace_cap {
   std::int64_t most = 0;
 };
 
-/// Lengths first, then what --also names.
-outcome<std::vector<trace_cap>> read_caps(pack_options const& options)
+/// What the rows of the trace say.
+struct trace_rows {
+  std::vector<tokens> lengths;
+  std::vector<trace_cap> also;
+  std::vector<std::int64_t> together;
+  std::vector<std::int64_t> apart;
+  row_ids ids;
+};
+
+outcome<trace_rows> read_rows(pack_options const& options)
 {
-  job read;
-  read.options.trace = options.trace;
-  auto text = read_text(options.trace);
-  if (!text) { return tl::unexpected(text.error()); }
-  read.trace_text = std::move(*text);
-  auto lengths = read_lengths(read, options.length, "--length");
+  auto const read = read_table(options.trace);
+  if (!read) { return tl::unexpected(read.error()); }
+  auto lengths = read_lengths(*read, options.length, "--length");
   if (!lengths) { return tl::unexpected(lengths.error()); }
-  std::vector<trace_cap> caps{{std::move(*lengths), options.most_per_gpu}};
+  trace_rows rows;
+  rows.lengths = std::move(*lengths);
   for (std::string const& each : options.also) {
     auto const own = read_cap(each);
     if (!own) { return tl::unexpected(own.error()); }
-    auto of = read_lengths(read, own->expression, "--also");
+    auto of = read_lengths(*read, own->expression, "--also");
     if (!of) { return tl::unexpected(of.error()); }
-    caps.push_back({std::move(*of), own->most});
+    rows.also.push_back({std::move(*of), own->most});
   }
-  return caps;
+  auto together = numbers_of_column(*read, "--together", options.together);
+  if (!together) { return tl::unexpected(together.error()); }
+  rows.together = std::move(*together);
+  auto apart = numbers_of_column(*read, "--apart", options.apart, empty_fields::differ);
+  if (!apart) { return tl::unexpected(apart.error()); }
+  rows.apart = std::move(*apart);
+  auto ids = read_ids(*read, options.id);
+  if (!ids) { return tl::unexpected(ids.error()); }
+  rows.ids = std::move(*ids);
+  return rows;
 }
 
 /// The limits of the step of so many rows from `first` on.
-ballast::placement_limits limits_of(pack_options const& options, std::vector<trace_cap> const& caps,
+ballast::placement_limits limits_of(pack_options const& options, trace_rows const& rows,
                                     ballast::counts samples, std::size_t first, std::size_t count)
 {
-  ballast::placement_limits limits{.samples = samples};
+  auto const of_step = [&](std::span<std::int64_t const> all) {
+    return all.empty() ? all : all.subspan(first, count);
+  };
+  ballast::placement_limits limits;
+  limits.together = of_step(rows.together);
+  limits.apart = of_step(rows.apart);
+  limits.samples = samples;
   if (options.rounded_to == 1) {
     limits.most_per_gpu = options.most_per_gpu;
   } else {
     limits.also.add({.most_per_gpu = options.most_per_gpu, .rounded_to = options.rounded_to});
   }
-  for (std::size_t at = 1; at < caps.size(); ++at) {
-    limits.also.add(
-        {.of = std::span(caps[at].of).subspan(first, count), .most_per_gpu = caps[at].most});
+  for (trace_cap const& each : rows.also) {
+    limits.also.add({.of = of_step(each.of), .most_per_gpu = each.most});
   }
   if (options.is_level) { limits.then = ballast::most_level; }
   return limits;
@@ -194,9 +228,9 @@ outcome<pack_run> run_pack(pack_options const& options)
   }
   auto const samples = read_samples(options.samples);
   if (!samples) { return tl::unexpected(samples.error()); }
-  auto const caps = read_caps(options);
-  if (!caps) { return tl::unexpected(caps.error()); }
-  auto const* const trace = &caps->front().of;
+  auto rows = read_rows(options);
+  if (!rows) { return tl::unexpected(rows.error()); }
+  auto const* const trace = &rows->lengths;
   if (options.batch > trace->size()) {
     return usage(fmt::format("--batch: {} a step are more than the {} of {}; give at most {}",
                              count_of(options.batch, "sample"), count_of(trace->size(), "row"),
@@ -212,7 +246,7 @@ outcome<pack_run> run_pack(pack_options const& options)
     auto const lengths = std::span(*trace).subspan(first, std::min(batch, trace->size() - first));
     auto const start = std::chrono::steady_clock::now();
     auto const packed = ballast::pack(
-        lengths, limits_of(options, *caps, *samples, first, lengths.size()), options.bins);
+        lengths, limits_of(options, *rows, *samples, first, lengths.size()), options.bins);
     std::chrono::duration<double> const taken = std::chrono::steady_clock::now() - start;
     std::size_t const step = run.steps.size();
     if (!packed) {
@@ -235,17 +269,20 @@ outcome<pack_run> run_pack(pack_options const& options)
       std::size_t const bin = to_index(packed->owner[ballast::to_id<ballast::sample_id>(sample)]);
       if (options.format == "json") { run.steps.back().owner.push_back(bin); }
       if (options.plan.empty()) { continue; }
-      fmt::format_to(std::back_inserter(run.plan_lines), "{},{},{},{}\n", step, first + sample, bin,
-                     lengths[sample]);
+      fmt::format_to(std::back_inserter(run.plan_lines), "{},{},{},{}{}\n", step, first + sample,
+                     bin, lengths[sample], rows->ids.field(first + sample));
     }
   }
+  run.ids = std::move(rows->ids);
   return run;
 }
 
 outcome<void> show_pack(pack_run const& run)
 {
   output_files files;
-  files.add_plan(run.options.plan, "step,sample,bag,tokens\n" + run.plan_lines);
+  files.add_plan(run.options.plan,
+                 fmt::format("step,sample,bag,tokens{}\n{}", run.ids.column(), run.plan_lines),
+                 run.ids.are_numbers);
   if (auto const done = files.write(); !done) { return done; }
   if (run.options.format != "json") { return files.print_table(table_of(run)); }
   return print_json(nlohmann::ordered_json::array({to_json(run)}));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "outcome.hpp"
+#include "table.hpp"
 
 #include <ballast/core.hpp>
 #include <ballast/partition/packing/pack.hpp>
@@ -10,11 +11,14 @@ namespace cli {
 
 /// What the command line of `ballast pack` says, with the defaults of what it leaves out.
 struct pack_options {
-  std::string trace;              ///< CSV file of sample lengths
+  std::string trace;              ///< file of samples
   std::string length;             ///< expression over its columns
   std::int64_t most_per_gpu = 0;  ///< in a bin
   std::int64_t rounded_to = 1;    ///< lengths are rounded up to multiples of it
   std::vector<std::string> also;  ///< further caps, as EXPR:N
+  std::string together;           ///< columns whose equal values share a bin, or empty
+  std::string apart;              ///< columns whose equal values do not, or empty
+  std::string id;                 ///< column that names samples in what is written, or empty
   ballast::bins bins;
   std::string samples = "any";  ///< how many a bin gets
   bool is_level = false;        ///< whether the largest bin is made least
@@ -40,6 +44,7 @@ struct packed_step {
 struct pack_run {
   pack_options options;
   std::size_t rows = 0;  ///< of the trace
+  row_ids ids;
   std::vector<packed_step> steps;
   ballast::digest digest;
   std::string plan_lines;  ///< only with --plan

@@ -3,6 +3,7 @@
 #include "../common/by_name/any_order_policy.hpp"
 #include "../common/by_name/any_schedule.hpp"
 
+#include "machines.hpp"
 #include "notes.hpp"
 #include "out_of_memory.hpp"
 #include "output_files.hpp"
@@ -25,7 +26,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <future>
 #include <system_error>
@@ -80,37 +80,30 @@ outcome<ordering> ordering_of(pipeline_options const& options)
   return chosen;
 }
 
-outcome<ballast::written_times> read_times(pipeline_options const& options)
+outcome<ballast::written_times> read_times(pipeline_options const& options, table const& rows)
 {
   auto const transfer = ballast::parse_decimal(options.transfer);
   if (!transfer) { return usage("--transfer", transfer.error()); }
   return read_in_memory(options.durations, [&]() -> outcome<ballast::written_times> {
-    auto written = ballast::read_file(options.durations, ballast::read_pipeline_times, *transfer);
-    if (!written) { return bad_data(written.error().message); }
+    auto written = ballast::read_pipeline_times(rows.csv, *transfer);
+    if (!written) { return bad_data(told(rows, written.error())); }
     return std::move(*written);
   });
 }
 
-/// How many bytes each rank may keep.
-outcome<std::vector<std::uint64_t>> read_most_held(pipeline_options const& options,
-                                                   std::size_t ranks)
+/// The ids of microbatches, which are those of any of their rows.
+outcome<row_ids> read_microbatch_ids(pipeline_options const& options, table const& rows,
+                                     std::size_t microbatches)
 {
-  std::vector<std::uint64_t> most;
-  most.reserve(options.most_held.size());
-  for (std::string const& text : options.most_held) {
-    std::uint64_t number = 0;
-    char const* const end = text.data() + text.size();
-    auto const [past, problem] = std::from_chars(text.data(), end, number);
-    if (problem != std::errc{} || past != end) {
-      return usage(fmt::format("--most-held: {} is no whole number of bytes", shown_text(text)));
-    }
-    most.push_back(number);
+  auto const of_rows = read_ids(rows, options.id);
+  if (!of_rows || of_rows->of_row.empty()) { return of_rows; }
+  auto const numbers = read_lengths(rows, "microbatch", "--durations");
+  if (!numbers) { return tl::unexpected(numbers.error()); }
+  row_ids ids{std::vector<std::string>(microbatches), of_rows->are_numbers};
+  for (std::size_t row = 0; row < numbers->size(); ++row) {
+    ids.of_row[static_cast<std::size_t>((*numbers)[row])] = of_rows->of_row[row];
   }
-  if (most.size() == 1) { most.resize(ranks, most.front()); }
-  if (most.empty() || most.size() == ranks) { return most; }
-  return usage(
-      fmt::format("--most-held has {} numbers, and there are {}; give one, or one for each",
-                  most.size(), count_of(ranks, "pipeline rank")));
+  return ids;
 }
 
 /// The same stages, with a third pass where one takes time.
@@ -229,26 +222,32 @@ outcome<pipeline_run> run_pipeline(pipeline_options const& options)
     return tl::unexpected(checked.error());
   }
   std::string const schedule_file = is_own(options.ordering) ? options.ordering.schedule : "";
-  if (auto const checked =
-          check_paths({{"--durations", &options.durations}, {"--schedule", &schedule_file}},
-                      {{"--plan", &options.plan},
-                       {"--report", &options.report},
-                       {"--timeline", &options.timeline}});
+  if (auto const checked = check_paths({{"--durations", &options.durations},
+                                        {"--schedule", &schedule_file},
+                                        {"--most-held", &options.most_held}},
+                                       {{"--plan", &options.plan},
+                                        {"--report", &options.report},
+                                        {"--timeline", &options.timeline}});
       !checked) {
     return tl::unexpected(checked.error());
   }
   auto const chosen = ordering_of(options);
   if (!chosen) { return tl::unexpected(chosen.error()); }
-  auto written = read_times(options);
+  auto const rows = read_table(options.durations);
+  if (!rows) { return tl::unexpected(rows.error()); }
+  auto written = read_times(options, *rows);
   if (!written) { return tl::unexpected(written.error()); }
+  auto ids = read_microbatch_ids(options, *rows, written->times.microbatches());
+  if (!ids) { return tl::unexpected(ids.error()); }
   ballast::pipeline_times const times = written->times;
   auto schedule = schedule_of(options, chosen->schedule, *written);
   if (!schedule) { return tl::unexpected(schedule.error()); }
-  auto const most = read_most_held(options, schedule->stages().ranks());
+  auto const most = read_of_each({"--most-held", "the bytes that a rank keeps"}, options.most_held,
+                                 schedule->stages().ranks(), "pipeline rank");
   if (!most) { return tl::unexpected(most.error()); }
 
-  ballast::pipeline_memory const held{written->held, *most};
-  pipeline_run run{options, std::move(*written), *schedule, *schedule, {}, {}, 0};
+  ballast::pipeline_memory const held{written->held, {most->begin(), most->end()}};
+  pipeline_run run{options, std::move(*written), std::move(*ids), *schedule, *schedule, {}, {}, 0};
   if (is_planned(options.ordering)) { run.options.ordering.order = "planned"; }
   auto const order = [&]() -> ballast::result<void> {
     ballast::workspace memory;

@@ -3,6 +3,7 @@
 
 #include "ordering.hpp"
 #include "outcome.hpp"
+#include "table.hpp"
 
 #include <ballast/pipeline/order_microbatches.hpp>
 #include <ballast/pipeline/pipeline_files.hpp>
@@ -18,12 +19,14 @@ namespace cli {
 
 /// What the command line of `ballast pipeline` says, with the defaults of what it leaves out.
 struct pipeline_options {
-  std::string durations;  ///< CSV file of the times of every microbatch on every stage
+  std::string durations;  ///< file of the times of every microbatch on every stage
+  std::string id;         ///< column of it that names microbatches in what is written, or empty
   ordering_options ordering;
   std::optional<std::uint64_t> evaluations;  ///< of the search; without it, as in local_search
   std::optional<std::uint64_t> seed;
-  std::string transfer = "0";          ///< between neighbouring stages, in the file's unit
-  std::vector<std::string> most_held;  ///< bytes: none, one for all ranks, or one for each
+  std::string transfer = "0";  ///< between neighbouring stages, in the file's unit
+  std::string
+      most_held;  ///< bytes: a list or a file of one for all ranks, or one for each; or empty
   std::string format = "table";
   std::string plan;      ///< path of the CSV file of tasks, or empty
   std::string report;    ///< path of the HTML page, or empty
@@ -34,6 +37,7 @@ struct pipeline_options {
 struct pipeline_run {
   pipeline_options options;
   ballast::written_times written;
+  row_ids ids;  ///< of the microbatches
   ballast::compiled_schedule schedule;
   ballast::compiled_schedule given;  ///< in which microbatches are taken as they are numbered
   ballast::order_plan plan;

@@ -122,6 +122,12 @@ nlohmann::ordered_json to_json(pipeline_run const& run, std::array<shown_order, 
   json["idle_share"] = ordered.timeline.idle_share();
   json["idle_share_given"] = given.timeline.idle_share();
   json["order"] = numbers_of(run.plan.order);
+  if (!run.ids.of_row.empty()) {
+    auto& ids = json["ids"] = nlohmann::ordered_json::array();
+    for (std::size_t const microbatch : numbers_of(run.plan.order)) {
+      ids.push_back(run.ids.json(microbatch));
+    }
+  }
   json["activations_kept"] = activations_kept(run, ordered);
   json["millis"] = run.seconds * 1e3;
   json["digest"] = run.plan.digest();
@@ -223,15 +229,17 @@ std::string table_of(pipeline_run const& run, std::array<shown_order, 2> const& 
 /// What each rank does, in the order in which it does it; positions are those of `order`.
 std::string plan_of(pipeline_run const& run, shown_order const& ordered)
 {
-  std::string plan = "rank,stage,microbatch,pass,position,start,end\n";
+  std::string plan =
+      fmt::format("rank,stage,microbatch,pass,position,start,end{}\n", run.ids.column());
   for (std::size_t rank = 0; rank < run.schedule.stages().ranks(); ++rank) {
     for (std::uint32_t const number :
          run.schedule.tasks_on(ballast::to_id<ballast::pipeline_rank>(rank))) {
       auto const& [position, stage, pass] = run.schedule.tasks()[number];
-      fmt::format_to(std::back_inserter(plan), "{},{},{},{},{},{},{}\n", rank, to_index(stage),
+      fmt::format_to(std::back_inserter(plan), "{},{},{},{},{},{},{}{}\n", rank, to_index(stage),
                      to_index(ordered.order[position]), name_of(pass), position,
                      time_text(run, ordered.timeline.start[number]),
-                     time_text(run, ordered.timeline.end[number]));
+                     time_text(run, ordered.timeline.end[number]),
+                     run.ids.field(to_index(ordered.order[position])));
     }
   }
   return plan;
@@ -318,7 +326,7 @@ outcome<void> show_pipeline(pipeline_run const& run)
     if (!cells) { return bad_data(cells.error().message); }
     files.add_plan(run.options.plan, std::move(*cells));
   } else if (!run.options.plan.empty()) {
-    files.add_plan(run.options.plan, plan_of(run, both[1]));
+    files.add_plan(run.options.plan, plan_of(run, both[1]), run.ids.are_numbers);
   }
   if (!run.options.report.empty()) { files.add("page", run.options.report, page_of(run)); }
   if (!run.options.timeline.empty()) {

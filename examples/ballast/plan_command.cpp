@@ -87,7 +87,7 @@ outcome<planned> plan_layout(plan_run& run, named_layout const& bags, progress& 
     result.digest.add(plan.digest());
     for (std::size_t sample = 0; !options.plan.empty() && sample < batch.lengths.size(); ++sample) {
       add_plan_lines(result.plan_lines, step.index, batch, sample, bags.layout, plan.owner[sample],
-                     0, plan.costs[sample]);
+                     0, plan.costs[sample], work.ids.field(trace_row(batch, sample)));
     }
     if (options.job.format == "json") {
       step_owners& owners = result.owners.emplace_back();
@@ -153,8 +153,9 @@ std::string exchange_options(job_options const& options)
 
 outcome<void> check_trace_options(plan_options const& options)
 {
-  if (!options.job.codes.empty() && !options.kind.empty()) {
-    return usage("--kind goes with --trace, since it names one of its columns");
+  if (!options.job.codes.empty() && !(options.kind.empty() && options.target.empty())) {
+    return usage(fmt::format("{} goes with --trace, since it names a column of it",
+                             options.kind.empty() ? "--target" : "--kind"));
   }
   return {};
 }
@@ -185,7 +186,7 @@ outcome<plan_run> run_plan(plan_options const& options)
     if (!pipelines) { return tl::unexpected(pipelines.error()); }
     run.pipelines = std::move(*pipelines);
   }
-  run.job.trace_text = std::string();  // all lengths are read
+  run.job.rows = {};  // all lengths are read
   for (named_layout const& bags : run.job.layouts) {
     auto result = plan_layout(run, bags, shown);
     if (!result) { return tl::unexpected(result.error()); }

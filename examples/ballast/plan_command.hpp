@@ -24,6 +24,8 @@ struct plan_options {
   ordering_options ordering;  ///< of its microbatches
   std::string microbatches;   ///< of every rank: a number, auto, multiple_of:N, or empty for none
   std::string meet = "step";  ///< or microbatch: when ranks wait for each other
+  bool is_padded = false;     ///< whether a microbatch pads its samples to the longest
+  std::string target;         ///< expression of a second length that is padded, or empty
   std::string kind;           ///< column whose equal values share slots of microbatches, or empty
   std::string plan;           ///< path of the CSV file of all owners, or empty
   std::string picture;        ///< path of an SVG file of the work per GPU, or empty

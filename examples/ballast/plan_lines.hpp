@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "table.hpp"
+
 #include <ballast/core.hpp>
 #include <ballast/route/placement.hpp>
 #include <ballast/topology/bag_layout.hpp>
@@ -49,12 +51,16 @@ struct step_owners {
   std::vector<std::size_t> slots = {};  ///< empty where a step is computed at once
 };
 
-[[nodiscard]] inline nlohmann::ordered_json owners_json(std::vector<step_owners> const& steps)
+[[nodiscard]] inline nlohmann::ordered_json owners_json(std::vector<step_owners> const& steps,
+                                                        row_ids const& ids)
 {
   auto json = nlohmann::ordered_json::array();
   for (step_owners const& step : steps) {
     json.push_back({{"samples", step.samples}, {"bags", step.bags}});
     if (!step.slots.empty()) { json.back()["slots"] = step.slots; }
+    if (ids.of_row.empty()) { continue; }
+    auto& own = json.back()["ids"] = nlohmann::ordered_json::array();
+    for (std::size_t const row : step.samples) { own.push_back(ids.json(row)); }
   }
   return json;
 }

@@ -132,7 +132,7 @@ nlohmann::ordered_json to_json(plan_run const& run, planned const& layout)
   }
   json["digest"] = layout.digest.value();
   if (run.job.fit) { json["fit"] = fit_json(run.job); }
-  json["owners"] = owners_json(layout.owners);
+  json["owners"] = owners_json(layout.owners, run.job.ids);
   return json;
 }
 
@@ -392,7 +392,9 @@ outcome<void> show_plan(plan_run const& run)
 {
   planned const& first = run.layouts.front();
   output_files files;
-  files.add_plan(run.options.plan, fmt::format("{}\n{}", plan_columns, first.plan_lines));
+  files.add_plan(run.options.plan,
+                 fmt::format("{}{}\n{}", plan_columns, run.job.ids.column(), first.plan_lines),
+                 run.job.ids.are_numbers);
   if (!run.options.picture.empty()) {
     files.add("picture", run.options.picture,
               pages::standalone_svg(pages::load_chart(

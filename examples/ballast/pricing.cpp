@@ -1,83 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pricing.hpp"
 
-#include "out_of_memory.hpp"
+#include "table.hpp"
 
 #include <ballast/core.hpp>
 #include <ballast/cost/cost_spec.hpp>
 #include <ballast/cost/flops.hpp>
 #include <ballast/cost/latency_fit.hpp>
-#include <ballast/text/csv.hpp>
+#include <ballast/cost/measured_times.hpp>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <charconv>
 #include <cmath>
-#include <system_error>
 
 namespace cli {
 namespace {
 
-constexpr std::string_view latency_header = "length,seconds";
-constexpr std::string_view step_header = "length_sum,square_sum,sequences,gpus,seconds";
-
-/// Measured times: a CSV file, whose header says whether they are of calls or of steps.
-struct measurements {
-  std::vector<ballast::gamma_fit::measurement> calls;
-  std::vector<ballast::step_fit::measurement> steps;
-  std::vector<std::size_t> lines;
-  bool of_steps = false;
-};
-
-outcome<measurements> load_measurements(std::string const& path)
+outcome<ballast::measured_times> load_measurements(std::string const& path)
 {
-  auto const text = read_text(path);
-  if (!text) { return tl::unexpected(text.error()); }
-  ballast::csv_reader reader(*text);
-  measurements found;
-  bool& steps = found.of_steps;
-  auto const bad_row = [&](std::size_t line, std::string_view why) {
-    return bad_data(fmt::format("{}: line {}: {}; rows look like {} under the header {}", path,
-                                line, why, steps ? "18000,81000000,4,1,0.93" : "4096,0.0123",
-                                steps ? step_header : latency_header));
-  };
-  auto const read = [](std::string_view field, auto& number) {
-    auto const done = std::from_chars(field.data(), field.data() + field.size(), number);
-    return done.ec == std::errc{} && done.ptr == field.data() + field.size();
-  };
-  for (bool header = true;; header = false) {
-    auto const row = reader.next();
-    if (!row) { return bad_data(fmt::format("{}: {}", path, row.error().message)); }
-    auto const fields = row->fields;
-    if (fields.empty()) { return found; }
-    if (header) {
-      std::string const names = fmt::format("{}", fmt::join(fields, ","));
-      steps = names == step_header;
-      if (!steps && names != latency_header) {
-        return bad_row(row->line, fmt::format("expected the header {}, or for steps {}",
-                                              latency_header, step_header));
-      }
-      continue;
-    }
-    if (fields.size() != (steps ? 5 : 2)) {
-      return bad_row(row->line, steps ? "expected five fields" : "expected two fields");
-    }
-    ballast::gamma_fit::measurement call;
-    ballast::step_fit::measurement step;
-    bool const readable = steps ? read(fields[0], step.length_sum) &&
-                                      read(fields[1], step.square_sum) &&
-                                      read(fields[2], step.sequences) &&
-                                      read(fields[3], step.gpus) && read(fields[4], step.seconds)
-                                : read(fields[0], call.length) && read(fields[1], call.seconds);
-    if (!readable) { return bad_row(row->line, "expected whole numbers and a decimal number"); }
-    if (steps) {
-      found.steps.push_back(step);
-    } else {
-      found.calls.push_back(call);
-    }
-    found.lines.push_back(row->line);
+  auto const rows = read_table(path);
+  if (!rows) { return tl::unexpected(rows.error()); }
+  auto times = ballast::read_measured_times(rows->csv);
+  if (!times) {
+    return bad_data(told(*rows, times.error()) +
+                    "; the columns are length,seconds of calls, or "
+                    "length_sum,square_sum,sequences,gpus,seconds of steps");
   }
+  for (std::size_t& line : times->lines) { line -= rows->is_json ? 1 : 0; }
+  return std::move(*times);
 }
 
 /// Why times could not be fitted, with the line that is wrong.
@@ -89,7 +39,8 @@ tl::unexpected<failure> unfitted(std::string const& path, ballast::error const& 
       "{}: {}{}", path, one_row ? fmt::format("line {}: ", lines[why.position]) : "", why.message));
 }
 
-outcome<void> fit_to_calls(job& work, measurements& measured, ballast::flop_polynomial forward)
+outcome<void> fit_to_calls(job& work, ballast::measured_times& measured,
+                           ballast::flop_polynomial forward)
 {
   auto const fit = ballast::fit_latency(measured.calls, forward);
   if (!fit) { return unfitted(work.options.measured, fit.error(), measured.lines); }
@@ -106,7 +57,8 @@ outcome<void> fit_to_calls(job& work, measurements& measured, ballast::flop_poly
 }
 
 /// A long log says what gamma is, and what sequences and steps take; a few rows do not.
-outcome<void> fit_to_steps(job& work, measurements const& measured, ballast::cost_spec const& spec)
+outcome<void> fit_to_steps(job& work, ballast::measured_times const& measured,
+                           ballast::cost_spec const& spec)
 {
   constexpr std::size_t long_log = 20;
   auto const flops = ballast::step_flops(spec.forward, spec.passes);
@@ -172,8 +124,8 @@ outcome<void> price(job& work)
   if (!measured) { return tl::unexpected(measured.error()); }
   work.compute = "what was measured";
   work.measurements = measured->lines.size();
-  return measured->of_steps ? fit_to_steps(work, *measured, *spec)
-                            : fit_to_calls(work, *measured, spec->forward);
+  return !measured->steps.empty() ? fit_to_steps(work, *measured, *spec)
+                                  : fit_to_calls(work, *measured, spec->forward);
 }
 
 outcome<void> check_token_width(job const& work)

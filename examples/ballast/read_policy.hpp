@@ -21,11 +21,12 @@ namespace cli {
 {
   auto const policy = by_name::parse_policy(options.policy);
   if (!policy) { return usage("--policy", policy.error()); }
-  if (!options.together.empty() && policy->batches() != ballast::batching::packed) {
+  bool const is_apart = options.together.empty() && !options.apart.empty();
+  if ((!options.together.empty() || is_apart) && policy->batches() != ballast::batching::packed) {
     return usage(
-        fmt::format("--together: {} pads samples to the longest and cannot keep some of "
-                    "them together; choose another --policy",
-                    options.policy));
+        fmt::format("--{0}: {1} pads samples to the longest and cannot keep some of them {0}; "
+                    "choose another --policy",
+                    is_apart ? "apart" : "together", options.policy));
   }
   return *policy;
 }

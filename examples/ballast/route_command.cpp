@@ -143,7 +143,7 @@ outcome<route_run> run_route(route_options const& given)
   progress shown;
   auto work = prepare_job(options, shown);
   if (!work) { return tl::unexpected(work.error()); }
-  work->trace_text = std::string();  // all lengths are read
+  work->rows = {};  // all lengths are read
   if (auto const known = check_token_width(*work); !known) { return tl::unexpected(known.error()); }
   route_run run;
   run.job = std::move(*work);
@@ -165,7 +165,8 @@ outcome<route_run> run_route(route_options const& given)
            ++sample) {
         add_plan_lines(result.plan_lines, step.index, step.batch, sample, bags.layout,
                        step.plan.owner[sample], 0, step.plan.costs[sample],
-                       fmt::format(",{}", to_index(step.batch.source[sample])));
+                       fmt::format(",{}{}", to_index(step.batch.source[sample]),
+                                   run.job.ids.field(trace_row(step.batch, sample))));
       }
       result.samples += step.batch.lengths.size();
       result.short_samples += step.plan.short_samples;
@@ -183,7 +184,9 @@ outcome<void> show_route(route_run const& run)
 {
   output_files files;
   files.add_plan(run.plan,
-                 fmt::format("{},source\n{}", plan_columns, run.layouts.front().plan_lines));
+                 fmt::format("{},source{}\n{}", plan_columns, run.job.ids.column(),
+                             run.layouts.front().plan_lines),
+                 run.job.ids.are_numbers);
   if (auto const done = files.write(); !done) { return done; }
   if (run.job.options.format != "json") { return files.print_table(table_of(run)); }
   nlohmann::ordered_json json;

@@ -69,7 +69,7 @@ outcome<stage_modules> read_stages(std::string const& text, job const& work)
       modules.lengths.push_back(work.trace);
       continue;
     }
-    auto lengths = read_lengths(work, std::string(part.substr(0, colon)), "--stages");
+    auto lengths = read_lengths(work.rows, std::string(part.substr(0, colon)), "--stages");
     if (!lengths) { return tl::unexpected(lengths.error()); }
     modules.lengths.push_back(std::move(*lengths));
   }

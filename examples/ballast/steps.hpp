@@ -91,22 +91,38 @@ inline void values_of_rows(std::vector<std::int64_t>& values, ballast::sample_ba
   for (std::uint32_t const row : batch.rows) { values.push_back(by_row[row]); }
 }
 
-/// The caps of a step beside the tokens of a GPU.
-inline ballast::caps caps_of_step(std::vector<std::vector<std::int64_t>>& taken,
-                                  ballast::sample_batch const& batch, job const& work)
-{
-  std::array<ballast::cap, ballast::caps::most> all;
-  for (std::size_t at = 0; at < work.also.size(); ++at) {
-    values_of_rows(taken[at], batch, work.also[at].of_row);
-    all[at] = {.of = taken[at], .most_per_gpu = work.also[at].most_per_gpu};
+/// The limits of one step after the other: those of the job, and what its samples have.
+class step_limits {
+ public:
+  step_limits(job const& work, named_layout const& bags)
+      : work_(work), bags_(bags), taken_(work.also.size())
+  {}
+
+  /// Expects     the step outlives what is returned, which the next call changes.
+  [[nodiscard]] ballast::placement_limits of(ballast::sample_batch const& batch)
+  {
+    ballast::placement_limits limits = work_.limits;
+    values_of_rows(together_, batch, work_.group_of_row);
+    values_of_rows(apart_, batch, work_.apart_of_row);
+    limits.together = together_;
+    limits.apart = apart_;
+    limits.home = batch.source;
+    limits.starting_loads = bags_.starting_loads;
+    if (!bags_.most.empty()) { limits.also.add({.most = bags_.most}); }
+    for (std::size_t at = 0; at < work_.also.size(); ++at) {
+      values_of_rows(taken_[at], batch, work_.also[at].of_row);
+      limits.also.add({.of = taken_[at], .most_per_gpu = work_.also[at].most_per_gpu});
+    }
+    return limits;
   }
-  switch (work.also.size()) {
-    case 0: return {};
-    case 1: return {all[0]};
-    case 2: return {all[0], all[1]};
-    default: return {all[0], all[1], all[2]};
-  }
-}
+
+ private:
+  job const& work_;
+  named_layout const& bags_;
+  std::vector<std::int64_t> together_;
+  std::vector<std::int64_t> apart_;
+  std::vector<std::vector<std::int64_t>> taken_;
+};
 
 /// Plans all steps over one layout and calls visit(planned_step) for each. Steps are drawn one by
 /// one, so that their number costs no memory. Shows progress.
@@ -118,9 +134,7 @@ outcome<void> for_each_step(job const& work, named_layout const& bags, progress&
   ballast::sample_batch batch;
   ballast::partition_plan plan;
   ballast::workspace memory;
-  std::vector<std::int64_t> together;
-  std::vector<std::vector<std::int64_t>> taken_by_caps(work.also.size());
-  ballast::placement_limits limits = work.limits;
+  step_limits limits(work, bags);
   ballast::placement read;
   ballast::node_placement placed;
   std::vector<ballast::bag_id> owner_before;
@@ -131,13 +145,10 @@ outcome<void> for_each_step(job const& work, named_layout const& bags, progress&
     if (auto const drawn = source.next_into(batch); !drawn) {
       return usage("--codes", drawn.error());
     }
-    values_of_rows(together, batch, work.group_of_row);
-    limits.together = together;
-    limits.home = batch.source;
-    limits.also = caps_of_step(taken_by_caps, batch, work);
+    auto const own = limits.of(batch);
     auto const start = std::chrono::steady_clock::now();
     auto const done = ballast::partition_into(plan, memory, batch.lengths, bags.layout, work.cost,
-                                              limits, work.policy);
+                                              own, work.policy);
     if (done && work.options.place_by_node) {
       owner_before = plan.owner;
       ballast::place(read, batch.lengths, batch.source, work.gpus());

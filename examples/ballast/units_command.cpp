@@ -218,7 +218,7 @@ outcome<units_run> run_units(units_options const& options)
 
   units_run run;
   run.job = std::move(*work);
-  run.job.trace_text = std::string();  // all lengths are read
+  run.job.rows = {};  // all lengths are read
   run.units = options.units;
   run.sizes = *sizes;
   auto const senders = grid.data_ranks(0, sizes->front().pipeline - 1);

@@ -10,6 +10,7 @@
 #include <ballast/cost/interpolated_throughput.hpp>
 #include <ballast/cost/known_models.hpp>
 #include <ballast/cost/latency_fit.hpp>
+#include <ballast/cost/measured_times.hpp>
 #include <ballast/cost/module_profile.hpp>
 #include <ballast/cost/profile_file.hpp>
 #include <ballast/cost/quadratic_cost.hpp>

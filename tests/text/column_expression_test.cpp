@@ -191,6 +191,14 @@ TEST(ColumnExpression, SaysWhereBackticksAreMissing)
   EXPECT_TRUE(parse_column_expression("`gr\xc3\xb6ss`+`x-y`-x", names));
 }
 
+TEST(ColumnExpression, TakesAPathAsAPlainName)
+{
+  std::array<std::string_view, 3> const names = {"meta.tokens", "meta", "_.x1"};
+  std::array<std::string_view, 3> const row = {"1", "20", "300"};
+  EXPECT_EQ(parse_column_expression("meta.tokens+2*meta+_.x1", names).value().evaluate({2, row}),
+            341);
+}
+
 TEST(ColumnExpression, WritesABacktickInANameTwice)
 {
   std::array<std::string_view, 4> const names = {"a`b", "`", "", "a"};

@@ -13,7 +13,7 @@ namespace ballast::inline v0 {
 ///
 /// Grammar     sum = product (("+" | "-") product)*, product = value ("*" value)*,
 ///             value = whole number | name | "`" any name "`" | "(" sum ")"; a plain name is
-///             [A-Za-z_][A-Za-z0-9_]*, and of any name each backtick is written twice; spaces and
+///             [A-Za-z_][A-Za-z0-9_.]*, and of any name each backtick is written twice; spaces and
 ///             tabs between these do not matter.
 /// Expects     a row to evaluate has as many fields as the header had.
 /// Ensures     (1) the value is that of 64-bit signed arithmetic in which nothing wrapped
@@ -142,10 +142,13 @@ class column_expression::parser {
     if (next_is('`')) { return quoted(); }
     std::size_t const first = at_;
     if (at_ < text_.size() && is_digit(text_[at_])) { return constant(); }
-    while (at_ < text_.size() && (is_letter(text_[at_]) || is_digit(text_[at_]))) { ++at_; }
+    while (at_ < text_.size() &&
+           (is_letter(text_[at_]) || is_digit(text_[at_]) || text_[at_] == '.')) {
+      ++at_;
+    }
     if (needs_backticks(first)) {
       return refuse(error_code::syntax, first,
-                    "put a name with other characters than letters, digits and '_' between "
+                    "put a name with other characters than letters, digits, '_' and '.' between "
                     "backticks, as in `a-b`");
     }
     if (at_ > first) { return column(first, text_.substr(first, at_ - first)); }
