@@ -34,22 +34,19 @@ std::string share_text(double share)
   return fmt::format("{:.1f} %", 100 * share);
 }
 
-/// GPUs of each bag, of which a log may have only the speeds.
-std::vector<std::uint32_t> gpus_of(logged_step const& step)
-{
-  if (!step.gpus.empty()) { return step.gpus; }
-  std::size_t all = 0;
-  for (std::uint32_t const speed : step.speeds) { all += speed; }
-  bool const are_gpus =
-      step.measured.empty() ? all <= (std::size_t{1} << 20) : all == step.measured.size();
-  return are_gpus ? step.speeds : std::vector<std::uint32_t>(step.bags(), 1);
-}
-
 std::size_t sum_of(std::vector<std::uint32_t> const& numbers)
 {
   std::size_t sum = 0;
   for (std::uint32_t const number : numbers) { sum += number; }
   return sum;
+}
+
+/// GPUs of each bag, of which a log may have only the speeds.
+std::vector<std::uint32_t> gpus_of(logged_step const& step)
+{
+  if (!step.gpus.empty()) { return step.gpus; }
+  bool const are_gpus = step.measured.empty() || sum_of(step.speeds) == step.measured.size();
+  return are_gpus ? step.speeds : std::vector<std::uint32_t>(step.bags(), 1);
 }
 
 /// What a step has per unit of speed: the plan's makespan, the mean, and what the longest sample takes
@@ -58,7 +55,6 @@ struct step_times {
   double makespan = 0;
   double mean = 0;
   double longest = 0;
-  std::size_t longest_sample = 0;
   double fastest = 0;  ///< speed of a bag
 
   explicit step_times(logged_step const& step)
@@ -69,12 +65,8 @@ struct step_times {
     for (cost_units const load : step.loads) { all += static_cast<double>(load); }
     mean = all / static_cast<double>(sum_of(step.speeds));
     fastest = static_cast<double>(std::ranges::max(step.speeds));
-    for (std::size_t sample = 0; sample < step.costs.size(); ++sample) {
-      double const takes = static_cast<double>(step.costs[sample]) / fastest;
-      if (takes > longest) {
-        longest = takes;
-        longest_sample = sample;
-      }
+    for (cost_units const cost : step.costs) {
+      longest = std::max(longest, static_cast<double>(cost) / fastest);
     }
   }
 };
@@ -161,7 +153,6 @@ struct plan_loss {
   double splits = 1;                ///< over how many times as many GPUs the longest sample fits
   ballast::tokens split_from = 0;   ///< the shortest length that does not fit a GPU
   std::int64_t enough_per_gpu = 0;  ///< a cap that costs nothing
-  double better = 0;                ///< how much shorter another plan within the limits is
 };
 
 plan_loss lost_by_plan(logged_step const& step)
@@ -200,7 +191,6 @@ plan_loss lost_by_plan(logged_step const& step)
   lost.of[cap] = std::max((within - no_cap + no_counts - free) / 2, 0.0) / times.makespan;
   lost.of[equal_counts] = std::max((within - no_counts + no_cap - free) / 2, 0.0) / times.makespan;
   lost.of[other_plan] = (times.makespan - within) / times.makespan;
-  lost.better = lost.of[other_plan];
   if (has_cap && step.microbatches == 1 && without_cap) {
     lost.enough_per_gpu = without_cap->most_per_gpu;
   }
@@ -228,6 +218,19 @@ double waiting_of(std::vector<double> const& times, std::vector<double> const& w
   return waits;
 }
 
+/// What GPUs wait in a step by its plan, in GPUs times cost units.
+double wasted_by_plan(logged_step const& step)
+{
+  auto const sizes = gpus_of(step);
+  auto const times = step.times();
+  double const makespan = step_times(step).makespan;
+  double wasted = 0;
+  for (std::size_t bag = 0; bag < times.size(); ++bag) {
+    wasted += (makespan - times[bag]) * sizes[bag];
+  }
+  return wasted;
+}
+
 /// By how much a step is longer than its longest bag, as its bags meet in every slot.
 double stretch_of(logged_step const& step)
 {
@@ -236,51 +239,73 @@ double stretch_of(logged_step const& step)
   return longest > 0 ? std::max(step_times(step).makespan / longest, 1.0) : 1.0;
 }
 
-/// The ranks of a step that have work and a time: planned in cost units per speed, measured in
-/// seconds.
+constexpr ballast::flop_polynomial per_token{.linear = 1, .quadratic = 1};
+
+/// The ranks of a step that has times: planned in cost units per speed, or as a fitted cost has it;
+/// measured in seconds. Empty where ranks cannot be told.
 struct rank_times {
   std::vector<double> planned;
   std::vector<double> measured;
   std::vector<double> weights;
   double seconds_per_unit = 0;  ///< the median of the ranks
 
-  explicit rank_times(logged_step const& step, std::vector<double> const& factors = {})
+  explicit rank_times(logged_step const& step, std::vector<double> const& factors = {},
+                      std::optional<ballast::step_fit> const& fit = {})
   {
     auto const bag_of = step.bag_of_rank();
     if (bag_of.empty()) { return; }
     auto const times = step.times();
+    auto const work = work_of(step);
     weights = weights_of_ranks(step);
     std::vector<double> ratios;
     for (std::size_t rank = 0; rank < bag_of.size(); ++rank) {
-      planned.push_back(times[bag_of[rank]]);
+      auto const& own = work[bag_of[rank]];
+      planned.push_back(!fit                 ? times[bag_of[rank]]
+                        : own.length_sum > 0 ? fit->seconds(per_token, own)
+                                             : 0.0);
       measured.push_back(static_cast<double>(step.measured[rank]) * 1e-9);
       double const factor = rank < factors.size() ? factors[rank] : 1;
       if (planned[rank] > 0) { ratios.push_back(measured[rank] / planned[rank] / factor); }
     }
     seconds_per_unit = median_of(ratios);
   }
+
+  /// What ranks would wait if all took as long as planned, times their factors.
+  [[nodiscard]] double foreseen(std::vector<double> const& factors, double stretch) const
+  {
+    std::vector<double> seconds;
+    for (std::size_t rank = 0; rank < planned.size(); ++rank) {
+      seconds.push_back(planned[rank] * seconds_per_unit * factors[rank]);
+    }
+    return waiting_of(seconds, weights, stretch);
+  }
 };
 
-/// How much longer than the others each rank takes for the same work: the median over the steps.
-std::vector<double> factors_of(std::vector<logged_step> const& steps)
-{
-  std::vector<std::vector<double>> ratios;
-  for (logged_step const& step : steps) {
-    rank_times const own(step);
-    if (own.seconds_per_unit <= 0) { continue; }
-    ratios.resize(std::max(ratios.size(), own.planned.size()));
-    for (std::size_t rank = 0; rank < own.planned.size(); ++rank) {
-      if (own.planned[rank] > 0) {
+/// How much longer than the others each rank takes for the same work, the median over the steps; and
+/// the median error of what that is told from.
+struct rank_factors {
+  std::vector<double> of;
+  double error = 0;
+
+  explicit rank_factors(std::vector<logged_step> const& steps,
+                        std::optional<ballast::step_fit> const& fit = {})
+  {
+    std::vector<std::vector<double>> ratios;
+    std::vector<double> errors;
+    for (logged_step const& step : steps) {
+      rank_times const own(step, {}, fit);
+      if (own.seconds_per_unit <= 0) { continue; }
+      ratios.resize(std::max(ratios.size(), own.planned.size()));
+      for (std::size_t rank = 0; rank < own.planned.size(); ++rank) {
+        if (own.planned[rank] <= 0) { continue; }
         ratios[rank].push_back(own.measured[rank] / own.planned[rank] / own.seconds_per_unit);
+        errors.push_back(std::abs(ratios[rank].back() - 1));
       }
     }
+    for (auto const& each : ratios) { of.push_back(each.size() < 3 ? 1.0 : median_of(each)); }
+    error = median_of(errors);
   }
-  std::vector<double> factors;
-  for (auto const& each : ratios) { factors.push_back(each.size() < 3 ? 1.0 : median_of(each)); }
-  return factors;
-}
-
-constexpr ballast::flop_polynomial per_token{.linear = 1, .quadratic = 1};
+};
 
 /// A cost by length, fitted to the times of the log, where they allow one.
 std::optional<ballast::step_fit> fit_of(std::vector<logged_step> const& steps,
@@ -305,6 +330,17 @@ std::optional<ballast::step_fit> fit_of(std::vector<logged_step> const& steps,
   return fitted ? std::optional(*fitted) : std::nullopt;
 }
 
+/// Told from the plan's costs, or from those fitted to the log where these are nearer to the times: a
+/// cost that is wrong may always be so on the same ranks.
+std::vector<double> factors_of(std::vector<logged_step> const& steps)
+{
+  rank_factors const planned(steps);
+  auto const fit = fit_of(steps, std::vector(planned.of.size(), 1.0));
+  if (!fit) { return planned.of; }
+  rank_factors const fitted(steps, fit);
+  return fitted.error < planned.error / 2 ? fitted.of : planned.of;
+}
+
 /// The factors of slow and fast ranks; 1 of those that are like the others.
 std::vector<double> clear_factors(std::vector<double> factors)
 {
@@ -322,7 +358,7 @@ std::string rule_text(ballast::counts samples)
          (has_number ? fmt::format(":{}", samples.number) : "");
 }
 
-/// "rank 3 takes 1.20 times as long", of the slowest few.
+/// "Rank 3 takes 1.20 times as long", of the slowest few.
 std::string slow_text(std::vector<double> const& factors)
 {
   std::vector<std::size_t> slow;
@@ -334,11 +370,11 @@ std::string slow_text(std::vector<double> const& factors)
   });
   std::string text;
   for (std::size_t at = 0; at < std::min<std::size_t>(slow.size(), 3); ++at) {
-    text += fmt::format("{}rank {} {}{:.2f} times", at == 0 ? "" : ", ", slow[at],
+    text += fmt::format("{} {} {}{:.2f} times", at == 0 ? "Rank" : ", rank", slow[at],
                         at == 0 ? "takes " : "", factors[slow[at]]);
   }
   if (slow.size() > 3) { text += fmt::format(" and {} more ranks", slow.size() - 3); }
-  return text + " as long as the others for the same work";
+  return text + " as long as the others for the same work.";
 }
 
 /// What was lost, as a sentence; the losses that are worth telling, the largest first.
@@ -410,17 +446,11 @@ std::vector<std::size_t> logged_step::bag_of_rank() const
 
 void step_judge::add(logged_step step)
 {
-  auto const sizes = gpus_of(step);
-  std::size_t const gpus = sum_of(sizes);
+  std::size_t const gpus = sum_of(gpus_of(step));
   gpus_ = std::max(gpus_, gpus);
-  step_times const whole(step);
-  planned_time_ += whole.makespan * static_cast<double>(gpus);
-  auto const times = step.times();
-  for (std::size_t bag = 0; bag < times.size(); ++bag) {
-    planned_lost_ += (whole.makespan - times[bag]) * sizes[bag];
-  }
+  planned_time_ += step_times(step).makespan * static_cast<double>(gpus);
+  planned_lost_ += wasted_by_plan(step);
   if (!step.measured.empty() && std::ranges::max(step.measured) > 0) {
-    ++measured_steps_;
     auto const weights = weights_of_ranks(step);
     std::vector<double> seconds;
     for (std::int64_t const each : step.measured) {
@@ -463,40 +493,23 @@ pages::verdict step_judge::verdict() const
     ++judged;
     plan_loss const plan = lost_by_plan(step);
     double const in_plan = std::accumulate(plan.of.begin(), plan.of.end(), 0.0);
-    auto const sizes = gpus_of(step);
-    double const makespan = step_times(step).makespan;
-    double wasted = 0;  // by the plan, in GPUs times cost units
-    auto const bag_times = step.times();
-    for (std::size_t bag = 0; bag < bag_times.size(); ++bag) {
-      wasted += (makespan - bag_times[bag]) * sizes[bag];
-    }
+    double const wasted = wasted_by_plan(step);
     double unit = 1;
     if (is_measured) {
       double const stretch = stretch_of(step);
-      std::vector<double> scaled;
-      std::vector<double> by_fit;
-      auto const work = work_of(step);
-      auto const bag_of = step.bag_of_rank();
-      for (std::size_t rank = 0; rank < own.planned.size(); ++rank) {
-        scaled.push_back(own.planned[rank] * own.seconds_per_unit * slow[rank]);
-        by_fit.push_back(fitted && work[bag_of[rank]].length_sum > 0
-                             ? fitted->seconds(per_token, work[bag_of[rank]]) * slow[rank]
-                             : 0.0);
-      }
       unit = own.seconds_per_unit;
       double const planned = wasted * unit;
-      double const with_slow = waiting_of(scaled, own.weights, stretch);
+      double const with_slow = own.foreseen(slow, stretch);
       double const measured = waiting_of(own.measured, own.weights, stretch);
-      double const with_fit = fitted ? waiting_of(by_fit, own.weights, stretch) : with_slow;
-      bool const any_slow = std::ranges::any_of(slow, [](double factor) { return factor != 1; });
-      lost[slow_rank] += any_slow ? with_slow - planned : 0.0;
-      double const beyond = measured - (any_slow ? with_slow : planned);
-      lost[wrong_cost] += with_fit - (any_slow ? with_slow : planned);
-      lost[scatter] += beyond;
+      double const with_fit =
+          fitted ? rank_times(step, slow, fitted).foreseen(slow, stretch) : with_slow;
+      lost[slow_rank] += with_slow - planned;
+      lost[wrong_cost] += with_fit - with_slow;
+      lost[scatter] += measured - with_slow;
       double const all = std::accumulate(own.weights.begin(), own.weights.end(), 0.0);
       time += std::ranges::max(own.measured) * stretch * all;
     } else {
-      time += makespan * static_cast<double>(sum_of(sizes));
+      time += step_times(step).makespan * static_cast<double>(sum_of(gpus_of(step)));
     }
     for (std::size_t each = 0; each <= other_plan && in_plan > 0; ++each) {
       lost[each] += plan.of[each] / in_plan * wasted * unit;
@@ -509,7 +522,7 @@ pages::verdict step_judge::verdict() const
       }
     }
     advice.enough_per_gpu = std::max(advice.enough_per_gpu, plan.enough_per_gpu);
-    advice.better = std::max(advice.better, plan.better);
+    advice.of[other_plan] = std::max(advice.of[other_plan], plan.of[other_plan]);
     if (plan.of[cap] > 0 && capped == nullptr) { capped = &step; }
     if (plan.of[equal_counts] > 0 && counted == nullptr) { counted = &step; }
   }
@@ -554,10 +567,9 @@ pages::verdict step_judge::verdict() const
   }
   add(other_plan,
       fmt::format("A plan by the default policy with the same cap and counts is up to {} shorter.",
-                  share_text(advice.better)),
+                  share_text(advice.of[other_plan])),
       "Leave the policy out; if it was left out, look at together, apart, fits and mixes.");
-  add(slow_rank,
-      std::string(1, 'R') + slow_text(slow).substr(slow_text(slow).empty() ? 0 : 1) + ".",
+  add(slow_rank, slow_text(slow),
       "Look at its GPU (clocks, heat, what else runs there); if it stays so, tell the plan its "
       "speed.");
   auto const errors = prediction();
@@ -569,17 +581,13 @@ pages::verdict step_judge::verdict() const
       "times.csv.");
   add(scatter, "The ranks take now more, now less time for the same work, whatever the lengths.",
       "Look at what runs beside the steps, as loading data, saving, or other jobs on the nodes.");
-  std::string behind;
-  std::string const of = count_of(gpus_, "GPU");
-  if (is_measured) {
-    bool const in_hours = measured_time_ >= 360;
-    double const unit = in_hours ? 3600 : 1;
-    behind = fmt::format(", {:.3g} of {:.4g} GPU {}, as measured", measured_lost_ / unit,
-                         measured_time_ / unit, in_hours ? "hours" : "seconds");
-  } else {
-    behind = " by the plans; nothing was measured";
-  }
-  return told(share, gpus_ == 1 ? "1 GPU" : of, behind, std::move(losses));
+  bool const in_hours = measured_time_ >= 360;
+  double const unit = in_hours ? 3600 : 1;
+  std::string const behind =
+      is_measured ? fmt::format(", {:.3g} of {:.4g} GPU {}, as measured", measured_lost_ / unit,
+                                measured_time_ / unit, in_hours ? "hours" : "seconds")
+                  : " by the plans; nothing was measured";
+  return told(share, count_of(gpus_, "GPU"), behind, std::move(losses));
 }
 
 pages::prediction step_judge::prediction() const

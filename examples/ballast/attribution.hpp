@@ -67,8 +67,6 @@ class step_judge {
   [[nodiscard]] pages::prediction prediction() const;
 
  private:
-  struct fit;
-
   std::vector<logged_step> kept_;
   std::size_t seen_ = 0;
   std::size_t stride_ = 1;
@@ -77,7 +75,6 @@ class step_judge {
   double planned_time_ = 0;  ///< GPUs times cost units
   double planned_lost_ = 0;
   std::size_t gpus_ = 0;
-  std::size_t measured_steps_ = 0;
 };
 
 /// The same for steps of a pipeline: bubbles that another order of the microbatches might fill, those

@@ -222,7 +222,7 @@ std::string page_of(grid_run const& run)
                  });
   pages::html_table table(
       {"Step", "Microbatches", "At least", "Step / mean", "Gap", "Empty cells", "Why so many"});
-  constexpr std::size_t most_rows = 100;
+  constexpr std::size_t most_rows = 5000;
   for (std::size_t step = 0; step < std::min(run.steps.size(), most_rows); ++step) {
     grid_step_figures const& each = run.steps[step];
     table.add_row({fmt::format("{}", step + 1), fmt::format("{}", each.microbatches),
@@ -230,7 +230,8 @@ std::string page_of(grid_run const& run)
                    fmt::format("{:.2f} %", 100 * each.gap),
                    fmt::format("{:.1f} %", 100 * each.empty_share), each.why});
   }
-  page.add_section("Steps", "The first 100 at most.", table.markup());
+  page.add_section("Steps", "A row for each step; of more than 5\u202F000, for the first.",
+                   table.markup());
   page.add_settings("Settings", "What was planned; the same settings give the same plan.",
                     {{"Samples", work.source + ", " + count_of(run.samples, "sample") +
                                      " per step" + short_step_text(work)},

@@ -271,6 +271,24 @@ void add_times(std::string& rows, logged_step const& step)
   }
 }
 
+/// How full the microbatches of all steps that have several are.
+void add_up_cells(pages::log_page_data& page)
+{
+  pages::log_page_cells& all = page.cells;
+  double capped = 0;
+  double cells = 0;
+  for (pages::log_page_step const& step : page.steps) {
+    if (step.microbatches == 1) { continue; }
+    all.all_filled += step.filled;
+    all.most_filled = std::max(all.most_filled, step.most_filled);
+    all.all_empty += static_cast<double>(step.empty_cells);
+    capped += step.filled > 0 ? 1 : 0;
+    cells += static_cast<double>(step.microbatches * all.bags);
+  }
+  all.all_filled /= std::max(capped, 1.0);
+  all.all_empty /= std::max(cells, 1.0);
+}
+
 /// What the page and the output say of lines that are none of a step; nothing where there are none.
 std::string passed_over_text(report_run const& run)
 {
@@ -342,6 +360,7 @@ outcome<report_run> run_report(report_options const& options)
     return bad_data(options.log +
                     ": no step has a time for each bag or GPU; give append() measured_ns");
   }
+  add_up_cells(run.page);
   run.page.of_steps = run.of_steps.verdict();
   run.page.times = run.of_steps.prediction();
   run.page.of_pipelines = run.of_pipelines.verdict();
@@ -374,25 +393,15 @@ std::string text_of(pages::prediction const& times)
 }
 
 /// How full the microbatches of the steps are; nothing where each step has one.
-std::string cells_text(pages::log_page_data const& page)
+std::string text_of(pages::log_page_cells const& cells)
 {
-  double filled = 0;
-  std::size_t capped = 0;
-  std::size_t empty = 0;
-  std::size_t cells = 0;
-  for (auto const& step : page.steps) {
-    if (step.microbatches == 1) { continue; }
-    filled += step.filled;
-    capped += step.filled > 0 ? 1 : 0;
-    empty += step.empty_cells;
-    cells += step.microbatches * page.cells.bags;
-  }
-  if (cells == 0) { return {}; }
-  std::string const full = capped > 0 ? fmt::format("are {:.1f} % full of their cap, and ",
-                                                    100 * filled / static_cast<double>(capped))
-                                      : "";
+  if (cells.slots() == 0) { return {}; }
+  std::string const full =
+      cells.all_filled > 0
+          ? fmt::format("are {:.1f} % full of their cap, and ", 100 * cells.all_filled)
+          : "";
   return fmt::format("Microbatches {}{:.1f} % of them have no sample.\n", full,
-                     100 * static_cast<double>(empty) / static_cast<double>(cells));
+                     100 * cells.all_empty);
 }
 
 }  // namespace
@@ -426,7 +435,7 @@ outcome<void> show_report(report_run const& run)
       pipelines > 0 ? "; " + count_of(pipelines, "step") + " of a pipeline" : "",
       passed_over.empty() ? "" : "; " + passed_over,
       run.left_out ? "; the last line is not finished and left out" : "", text_of(page.of_steps),
-      text_of(page.of_pipelines), text_of(page.times), cells_text(page)));
+      text_of(page.of_pipelines), text_of(page.times), text_of(page.cells)));
 }
 
 }  // namespace cli

@@ -1,12 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
+// [log]
+#include <ballast/partition/partition.hpp>
 #include <ballast/report/step_log.hpp>
+
+#include <cstdio>
+
+// On rank 0, after each step; the log is step_log::make("steps.jsonl").value().
+void write_down(ballast::report::step_log& log, std::uint64_t step,
+                ballast::partition_plan const& plan, ballast::bag_layout const& bags,
+                std::span<ballast::tokens const> lengths, ballast::placement_limits const& limits,
+                std::span<std::int64_t const> measured_ns)
+{
+  auto const written = log.append(
+      ballast::report::step_log::line_of(step, plan, bags, lengths, limits, measured_ns));
+  if (!written) { std::fprintf(stderr, "%s\n", written.error().message.c_str()); }
+}
+// [log]
 
 #include "../support/counted_allocations.hpp"
 #include "../support/temporary_folder.hpp"
 #include "../support/test.hpp"
 
-#include <ballast/partition/longest_processing_time.hpp>
-#include <ballast/partition/partition.hpp>
+#include <ballast/partition/grid/partition_grid.hpp>
 #include <ballast/pipeline/schedule_policies.hpp>
 #include <ballast/pipeline/simulate.hpp>
 #include <ballast/pipeline/stage_graph.hpp>
@@ -16,7 +31,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <csignal>
-#include <cstdio>
 
 namespace {
 
@@ -82,6 +96,40 @@ TEST(CheckLine, NamesWhatIsWrongWithAStep)  // Ensures (1), Errors
                "has a bound of -1/1; give a numerator from 0 and a denominator from 1");
   expect_wrong([](step& of) { of.bound = {163, 2}; }, 0,
                "has a makespan of 81/1, which is below its bound of 163/2; give both of one plan");
+}
+
+TEST(CheckLine, NamesWhatIsWrongWithMicrobatchesAndLimits)  // Errors
+{
+  std::vector<std::uint32_t> const one = {1};
+  std::vector<std::int64_t> const minus = {1, -5};
+  std::vector<ballast::cell_id> const cells = {ballast::cell_id{0}, ballast::cell_id{4}};
+  std::vector<ballast::cost_units> const loads = {81, 64, 0, 0};
+  step const two;
+  auto const sentence_of = [&two](auto const& spoil) {
+    auto line = two.entry();
+    spoil(line);
+    auto const checked = step_log::check(line);
+    return checked ? std::string() : checked.error().message;
+  };
+  using line = step_log::step_line;
+  EXPECT_EQ(sentence_of([&](line& of) { of.gpus = one; }),
+            "step 4 has GPUs of 1 bag and speeds of 2; give each bag one of each");
+  EXPECT_EQ(sentence_of([&](line& of) { of.weights = std::span(minus).first(1); }),
+            "step 4 has 1 weight of 2 samples; give each sample one, or none");
+  EXPECT_EQ(sentence_of([&](line& of) { of.weights = minus; }),
+            "step 4 has -5 in weights[1]; give 0 or more");
+  EXPECT_EQ(sentence_of([&](line& of) { of.most_per_gpu = -1; }),
+            "step 4 has -1 in most_per_gpu[0]; give 0 or more");
+  EXPECT_EQ(
+      sentence_of([&](line& of) { of.microbatches = 2; }),
+      "step 4 has loads of 2 cells, and 2 bags of 2 microbatches; give the loads of all cells");
+  auto const grid = [&](line& of) {
+    of.microbatches = 2;
+    of.loads = loads;
+    of.cells = cells;
+  };
+  EXPECT_EQ(sentence_of(grid),
+            "step 4 gives sample 1 to cell 4 of 4; give an owner below the number of cells");
 }
 
 TEST(CheckLine, NamesWhatIsWrongWithATask)  // Ensures (1), Errors
@@ -234,30 +282,44 @@ TEST_F(StepLog, HasALineForEveryStep)
 {
   std::vector<tokens> const lengths = {9, 8, 1};
   auto const bags = ballast::one_gpu_bags(2);
+  ballast::placement_limits const limits{.samples = ballast::counts::at_most(2)};
   auto const plan = ballast::partition(
-                        lengths, bags, [](tokens length) { return length * length; }, {},
-                        ballast::longest_processing_time{})
+                        lengths, bags, [](tokens length) { return length * length; }, limits)
                         .value();
   std::vector<std::int64_t> const measured_ns = {5200, 4100};
-  // [log]
-  auto log = step_log::make(path()).value();  // on rank 0
-  auto const written = log.append({.step = 1,
-                                   .lengths = lengths,
-                                   .costs = plan.costs,
-                                   .owner = plan.owner,
-                                   .loads = plan.loads,
-                                   .speeds = bags.speeds(),
-                                   .makespan = plan.makespan,
-                                   .lower_bound = plan.lower_bound,
-                                   .measured_ns = measured_ns});
-  if (!written) { std::fprintf(stderr, "%s\n", written.error().message.c_str()); }
-  // [log]
+  auto log = step_log::make(path()).value();
+  write_down(log, 1, plan, bags, lengths, limits, measured_ns);
   ASSERT_TRUE(log.append(seven));
   EXPECT_EQ(content_of(path()),
             R"({"step":1,"lengths":[9,8,1],"costs":[81,64,1],"owner":[0,1,1],"loads":[81,65],)"
-            R"("speeds":[1,1],"makespan":[81,1],"bound":[81,1],"measured_ns":[5200,4100]})"
+            R"("speeds":[1,1],"makespan":[81,1],"bound":[81,1],"measured_ns":[5200,4100],)"
+            R"("gpus":[1,1],"samples":"at_most:2"})"
             "\n" +
                 line_of_seven);
+}
+
+TEST_F(StepLog, SaysHowAGridWasPlanned)
+{
+  std::vector<tokens> const lengths = {9, 8, 1, 6};
+  std::vector<std::int64_t> const images = {3, 1, 1, 2};
+  auto const bags = ballast::one_gpu_bags(2);
+  ballast::placement_limits const limits{.also = {{.of = images, .most_per_gpu = 3}}};
+  auto const plan = ballast::partition_grid(
+                        lengths, bags, {.number = 2, .meet = ballast::grid_meeting::microbatch},
+                        std::identity{}, limits)
+                        .value();
+  auto const line = step_log::line_of(1, plan, bags, lengths, limits);
+  EXPECT_TRUE(step_log::check(line));
+  ASSERT_TRUE(step_log::make(path()).value().append(line));
+  std::string owner;
+  for (ballast::cell_id const cell : plan.owner) {
+    owner += (owner.empty() ? "" : ",") + std::to_string(to_index(cell));
+  }
+  EXPECT_THAT(content_of(path()), HasSubstr("\"owner\":[" + owner + "],\"loads\":["));
+  EXPECT_THAT(content_of(path()),
+              EndsWith(R"("measured_ns":[],"gpus":[1,1],"microbatches":2,"meet":"microbatch",)"
+                       R"("most_per_gpu":3,"weights":[3,1,1,2]})"
+                       "\n"));
 }
 
 TEST_F(StepLog, ContinuesAFile)  // Ensures (2)

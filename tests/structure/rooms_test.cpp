@@ -136,8 +136,8 @@ std::map<std::string, budget> const budgets = {
     {"cost", {3596, 47}},     {"topology", {1232, 19}}, {"partition", {19483, 59}},
     {"sharding", {4177, 20}}, {"pipeline", {7367, 57}}, {"parallelism", {10639, 51}},
     {"comm", {3142, 30}},     {"gpu", {2994, 17}},      {"route", {4769, 50}},
-    {"cuda", {3483, 31}},     {"runtime", {10807, 67}}, {"report", {994, 15}},
-    {"interop", {430, 4}},    {"umbrellas", {263, 0}},  {"version.hpp", {9, 0}}};
+    {"cuda", {3483, 31}},     {"runtime", {10807, 67}}, {"report", {1098, 15}},
+    {"interop", {430, 4}},    {"umbrellas", {262, 0}},  {"version.hpp", {9, 0}}};
 
 std::map<std::string, budget> sizes_of(std::vector<source_file> const& headers)
 {

@@ -43,7 +43,7 @@ struct compare_page_data {
                                                     chart_size const& size = {})
 {
   constexpr double row = 46;
-  double const longest_bar = size.width - 200;  // beside it is the number
+  double const longest_bar = size.width - 220;  // beside it is the number
   double highest = 0;
   for (compared_plan const& each : plans) { highest = std::max(highest, each.step); }
   svg_drawing drawing(size.width, row * static_cast<double>(plans.size()) + 8,

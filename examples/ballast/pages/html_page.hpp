@@ -14,16 +14,26 @@
 
 namespace pages {
 
-/// A table whose first column names the row and whose other columns are numbers; it scrolls
-/// sideways where it is too wide. Texts are escaped.
+/// A table whose first column names the row and whose other columns are numbers. Narrow pages show
+/// each row as a list, with the name of its column before each cell: of at most 16 columns. Texts are
+/// escaped.
 class html_table {
  public:
   explicit html_table(std::vector<std::string> const& columns)
   {
+    std::string head;
     for (std::string const& column : columns) {
-      markup_ += fmt::format("<th scope=\"col\">{}</th>", escaped_text(column));
+      std::string name;  // as a text of CSS
+      for (char const letter : column) {
+        if (letter == '\\' || letter == '\'') { name += '\\'; }
+        name += letter == '\n' ? ' ' : letter;
+      }
+      std::size_t const number = static_cast<std::size_t>(&column - columns.data()) + 1;
+      markup_ +=
+          fmt::format("{0}--c{1}: '{2}'", number == 1 ? "" : "; ", number, escaped_text(name));
+      head += fmt::format("<th scope=\"col\">{}</th>", escaped_text(column));
     }
-    markup_ += "</tr></thead>\n<tbody>\n";
+    markup_ += "\">\n<thead><tr>" + head + "</tr></thead>\n<tbody>\n";
   }
 
   /// Expects one cell per column.
@@ -40,8 +50,8 @@ class html_table {
 
  private:
   std::string markup_ =
-      "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Table\"><table>\n"
-      "<thead><tr>";
+      "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Table\"><table "
+      "style=\"";
 };
 
 inline constexpr std::string_view page_style = R"css(* { box-sizing: border-box; }
@@ -84,7 +94,7 @@ figure.narrow { display: none; max-width: 480px; }
 .scroll { overflow: auto; max-height: 560px; margin-top: 14px; }
 table { border-collapse: collapse; width: 100%; font-size: 14px; }
 table { font-variant-numeric: tabular-nums; }
-th, td { padding: 6px 10px; text-align: right; border-bottom: 1px solid var(--grid); }
+th, td { padding: 6px 8px; text-align: right; overflow-wrap: anywhere; border-bottom: 1px solid var(--grid); }
 th:first-child, td:first-child { text-align: left; padding-left: 0; }
 thead th {
   position: sticky; top: 0; background: var(--card); color: var(--muted); font-weight: 600;
@@ -97,7 +107,7 @@ tbody th { font-weight: 400; }
 .settings dt { color: var(--muted); }
 .verdict { list-style: none; margin: 14px 0 0; padding: 0; }
 .verdict li {
-  display: grid; grid-template-columns: 68px 1fr; gap: 12px; padding: 8px 0;
+  display: grid; grid-template-columns: 80px 1fr; gap: 12px; padding: 8px 0;
   border-top: 1px solid var(--grid);
 }
 .verdict b { color: var(--before-ink); font-size: 18px; font-variant-numeric: tabular-nums; }
@@ -106,6 +116,21 @@ tbody th { font-weight: 400; }
 @media (max-width: 600px) {
   main { padding: 20px 12px 40px; }
   section { padding: 16px 12px; }
+  h1 { font-size: 24px; }
+  .figures { grid-template-columns: 1fr 1fr; gap: 10px; }
+  .figures > div { padding: 12px; }
+  .figures .value { font-size: 20px; }
+}
+@media screen and (max-width: 600px) {  /* tables as lists, a row below the other */
+  table, tbody, tr { display: block; }
+  thead { display: none; }
+  tr { padding: 8px 0; border-bottom: 1px solid var(--grid); }
+  tbody th, td, tbody th:first-child {
+    display: flex; justify-content: space-between; gap: 16px; padding: 1px 0; border: 0;
+  }
+  tbody th { font-weight: 600; }
+  tbody th::before, td::before { color: var(--muted); font-weight: 400; text-align: left; }
+  tbody th::before, td::before { content: var(--name); }
 }
 @media screen and (max-width: 760px) {
   figure.wide { display: none; }
@@ -148,7 +173,8 @@ class html_page {
             "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
             "<title>{0}</title>\n<style>\n{1}{2}</style>\n</head>\n<body>\n<main>\n<header>\n"
             "<p class=\"brand\">ballast</p>\n<h1>{0}</h1>\n<p class=\"lead\">{3}</p>\n</header>\n",
-            escaped_text(title), chart_style, page_style, escaped_text(lead)))
+            escaped_text(title), chart_style, std::string(page_style) + names_of_cells(),
+            escaped_text(lead)))
   {}
 
   /// Adds numbers that the reader sees first, as a row of cards.
@@ -204,6 +230,16 @@ class html_page {
   [[nodiscard]] std::string markup() const { return markup_ + "</main>\n</body>\n</html>\n"; }
 
  private:
+  /// Where a cell of a table finds the name of its column.
+  [[nodiscard]] static std::string names_of_cells()
+  {
+    std::string rules;
+    for (int column = 1; column <= 16; ++column) {
+      rules += fmt::format("tr > :nth-child({0}) {{ --name: var(--c{0}); }}\n", column);
+    }
+    return rules;
+  }
+
   void open_section(std::string_view heading, std::string_view explanation)
   {
     markup_ += fmt::format("<section>\n<h2>{}</h2>\n<p>{}</p>\n", escaped_text(heading),

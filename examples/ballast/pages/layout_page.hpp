@@ -152,7 +152,7 @@ void add_gpus(html_page& page, std::string_view what, Data const& data)
 /// Complexity  O(GPUs + layouts); the page's size is bounded but for the texts of data.
 [[nodiscard]] inline std::string layout_page(layout_page_data const& data)
 {
-  constexpr std::size_t most_rows = 100;
+  constexpr std::size_t most_rows = 1000;
   std::vector<layout_steps> steps;
   for (auto const& [layout, simulated] : data.layouts) {
     steps.push_back({seconds_of(layout.step), seconds_of(simulated)});

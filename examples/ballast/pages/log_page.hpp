@@ -34,10 +34,12 @@ struct spread {
 /// The microbatches of the bags of a step, slot by slot.
 struct log_page_cells {
   std::size_t bags = 0;
-  std::vector<double> loads = {};  ///< of each cell: slot * bags + bag; per unit of speed
-  std::vector<double> filled =
-      {};                 ///< the share of the cap that each cell has; empty without a cap
-  std::size_t empty = 0;  ///< cells without a sample: their ranks run a dummy
+  std::vector<double> loads = {};   ///< of each cell: slot * bags + bag; per unit of speed
+  std::vector<double> filled = {};  ///< shares of their cap that cells have; empty without one
+  std::size_t empty = 0;            ///< cells without a sample: their ranks run a dummy
+  double all_filled = 0;            ///< of all steps, the mean share of the cap; 0 without a cap
+  double most_filled = 0;           ///< the largest
+  double all_empty = 0;             ///< the share of empty cells
 
   [[nodiscard]] std::size_t slots() const { return bags > 0 ? loads.size() / bags : 0; }
 };
@@ -107,7 +109,7 @@ inline void add_verdict(html_page& page, std::string_view heading, verdict const
   std::string body = "<ol class=\"verdict\">\n";
   for (loss const& each : found.losses) {
     body += fmt::format("<li><b>{}</b><div>{} <strong>{}</strong></div></li>\n",
-                        escaped_text(percent_text(each.share)), escaped_text(each.what),
+                        fmt::format("{:.1f}\u00A0%", 100 * each.share), escaped_text(each.what),
                         escaped_text(each.remedy));
   }
   page.add_section(heading,
@@ -138,14 +140,14 @@ inline void add_pipelines(html_page& page, log_page_pipelines const& pipelines)
 }
 
 /// Draws how something went over the steps, which are all on the picture: of many steps, neighbours
-/// share a point, that of the most among them. `mean` and `least` may be left out.
-template <class MostOf, class SpreadOf>
+/// share a point, that of the most among them.
+template <class SpreadOf>
 [[nodiscard]] std::string steps_chart(std::vector<log_page_step> const& steps,
                                       std::string_view title, std::string_view unit,
-                                      std::string_view description, MostOf const& most_of,
-                                      SpreadOf const& spread_of, bool with_spread,
+                                      std::string_view description, SpreadOf const& spread_of,
                                       chart_size const& size = {})
 {
+  auto const most_of = [&](log_page_step const& step) { return spread_of(step).most; };
   double highest = 0;
   for (auto const& step : steps) { highest = std::max(highest, most_of(step)); }
   svg_drawing drawing(size.width, chart_height, description);
@@ -169,20 +171,18 @@ template <class MostOf, class SpreadOf>
     mean.push_back(frame.at(x, spread_of(highest_step).mean));
     least.push_back(frame.at(x, spread_of(highest_step).least));
   }
-  if (with_spread) {
-    std::vector<svg_drawing::point> band = most;
-    band.insert(band.end(), least.rbegin(), least.rend());
-    drawing.polygon(band, "waiting", "from the GPU with least to the one with most");
-    drawing.polyline(mean, "edge");
-    drawing.line({size.left + 152, 14}, {size.left + 170, 14}, "edge");
-    drawing.text({size.left + 176, 18}, "note", "mean");
-  }
+  std::vector<svg_drawing::point> band = most;
+  band.insert(band.end(), least.rbegin(), least.rend());
+  drawing.polygon(band, "waiting", "from the GPU with least to the one with most");
+  drawing.polyline(mean, "edge");
+  drawing.line({size.left + 152, 14}, {size.left + 170, 14}, "edge");
+  drawing.text({size.left + 176, 18}, "note", "mean");
   drawing.polyline(most, "work");
   for (auto const& at : most) {
     if (points <= 64) { drawing.circle(at, 2.5, "measured"); }
   }
   drawing.line({size.left, 14}, {size.left + 18, 14}, "work");
-  drawing.text({size.left + 24, 18}, "note", with_spread ? "GPU with most" : "of the step");
+  drawing.text({size.left + 24, 18}, "note", "GPU with most");
   frame.draw_across(drawing, "steps, in the order of the log", "");
   return drawing.markup();
 }
@@ -299,37 +299,24 @@ inline void add_prediction(html_page& page, prediction const& times)
 inline void add_cells(html_page& page, log_page_data const& data)
 {
   if (data.cells.slots() < 1) { return; }
-  double filled = 0;
-  double most = 0;
-  std::size_t empty = 0;
-  std::size_t cells = 0;
-  std::size_t capped = 0;
-  for (log_page_step const& step : data.steps) {
-    if (step.filled > 0) { ++capped; }
-    filled += step.filled;
-    most = std::max(most, step.most_filled);
-    empty += step.empty_cells;
-    cells += step.microbatches * data.cells.bags;
-  }
+  log_page_cells const& cells = data.cells;
   std::vector<html_page::figure> figures;
-  if (capped > 0) {
-    figures.push_back({"Filled", percent_text(filled / static_cast<double>(capped)),
-                       "of the cap, mean over the microbatches"});
-    figures.push_back({"Fullest", percent_text(most), "of the cap, any microbatch"});
+  if (cells.all_filled > 0) {
+    figures.push_back(
+        {"Filled", percent_text(cells.all_filled), "of the cap, mean over the microbatches"});
+    figures.push_back({"Fullest", percent_text(cells.most_filled), "of the cap, any microbatch"});
   }
-  figures.push_back({"Dummies",
-                     percent_text(static_cast<double>(empty) /
-                                  static_cast<double>(std::max<std::size_t>(cells, 1))),
-                     "of the microbatches have no sample"});
+  figures.push_back(
+      {"Dummies", percent_text(cells.all_empty), "of the microbatches have no sample"});
   std::string note = fmt::format(
       "The microbatches of step {}: a row is a bag, and the stronger a cell, the fuller it is.",
       grouped_text(data.cells_step));
-  if (data.cells.bags > 64) {
-    note += fmt::format(" Shown are 64 of {} bags.", grouped_text(data.cells.bags));
+  if (cells.bags > 64) {
+    note += fmt::format(" Shown are 64 of {} bags.", grouped_text(cells.bags));
   }
   page.add_chart(
-      "Microbatches", note,
-      [&data](chart_size const& size) { return cells_chart(data.cells, size); }, figures);
+      "Microbatches", note, [&cells](chart_size const& size) { return cells_chart(cells, size); },
+      figures);
 }
 
 /// The table of all steps, those in which GPUs waited longest first; of very many the first ones.
@@ -381,7 +368,7 @@ inline void add_steps(html_page& page, std::vector<log_page_step> steps, bool is
 ///
 /// Expects     at least one step, of plans or of a pipeline.
 /// Ensures     (1) one self-contained HTML file that says first what was lost, with the sections What
-///                 to change, Load per GPU, Above the bound, and, where there are any, Measured
+///                 to change, Load per GPU, and, where there are any, Measured
 ///                 times, Planned and measured times, Ranks and Microbatches; Steps; What to change
 ///                 in the pipeline and Pipeline; Settings
 ///             (2) apart from the texts and the ranks, its size is bounded
@@ -442,23 +429,13 @@ inline void add_steps(html_page& page, std::vector<log_page_step> steps, bool is
       "What the plan gave to the GPUs, in the unit of the cost model: the more the upper "
       "line leaves the mean, the longer GPUs wait.",
       [&](chart_size const& size) {
-        return steps_chart(
-            steps, "load per GPU", "", "Load per GPU over the steps",
-            [](log_page_step const& step) { return step.load.most; }, load_of, true, size);
-      });
-  auto const gap_of = [](log_page_step const& step) { return 100 * step.gap; };
-  page.add_chart(
-      "Above the bound", "How far the plan of a step is above its certified bound, in percent.",
-      [&](chart_size const& size) {
-        return steps_chart(steps, "above the bound", "%", "Gap to the bound over the steps", gap_of,
-                           load_of, false, size);
+        return steps_chart(steps, "load per GPU", "", "Load per GPU over the steps", load_of, size);
       });
   if (is_measured) {
     page.add_chart("Measured times", "How long the ranks computed.", [&](chart_size const& size) {
       return steps_chart(
           measured, "time of a rank", "s", "Measured times over the steps",
-          [](log_page_step const& step) { return step.measured.most; },
-          [](log_page_step const& step) { return step.measured; }, true, size);
+          [](log_page_step const& step) { return step.measured; }, size);
     });
   }
   add_prediction(page, data.times);

@@ -82,7 +82,7 @@ namespace pages {
 /// so that an upper bound stays an upper bound. Expects that share is finite and not negative.
 [[nodiscard]] inline std::string percent_text(double share, bool up = false)
 {
-  double const percent = 100 * share;
+  double const percent = up || share >= 5e-6 ? 100 * share : 0;
   int const decimals = percent >= 10 || percent == 0 ? 0
                        : percent >= 1                ? 1
                        : percent >= 0.1              ? 2

@@ -108,7 +108,7 @@ struct pipeline_page_data {
                                                std::vector<ballast::held_bytes> const& held,
                                                ballast::order_plan const& plan)
 {
-  constexpr std::size_t most_rows = 64;
+  constexpr std::size_t most_rows = 5000;
   std::size_t const ranks = schedule.stages().ranks();
   std::vector<ballast::microbatch_id> numbered = plan.order;
   std::ranges::sort(numbered);
@@ -134,7 +134,7 @@ struct pipeline_page_data {
       "What a rank computes does not depend on the order; how long it waits does, as given and as "
       "ordered. Activations are those of one microbatch on one stage, from its forward to its "
       "backward.";
-  if (ranks > most_rows) { table += " The first 64 of " + grouped_text(ranks) + " ranks."; }
+  if (ranks > most_rows) { table += " The first 5\u202F000 of " + grouped_text(ranks) + " ranks."; }
   page.add_section(
       "Ranks", table,
       rank_table(data, given, ordered,

@@ -59,11 +59,11 @@ struct plan_page_data {
 ///                 Bytes moved, where `moved` has ranks; the same of `moved_before`; before Steps
 ///                 Bags, where there are judged ones
 ///             (2) equal data give equal bytes
-/// Complexity  O(n log n) in the size of the data; above 128 GPUs, 64 rows, or 100 steps the page
+/// Complexity  O(n log n) in the size of the data; above 128 GPUs, 64 rows, or 5000 steps the page
 ///             does not grow with them.
 [[nodiscard]] inline std::string plan_page(plan_page_data const& data)
 {
-  constexpr std::size_t most_step_rows = 100;
+  constexpr std::size_t most_step_rows = 5000;
 
   html_page page(data.title, plan_lead(data.steps));
   page.add_figures(plan_figures(data.steps));
@@ -132,7 +132,7 @@ struct plan_page_data {
 
   std::string steps = "Each step before and after balancing; ratios are of work per GPU.";
   if (data.steps.size() > most_step_rows) {
-    steps += " The first 100 of " + grouped_text(data.steps.size()) + " steps.";
+    steps += " The first 5\u202F000 of " + grouped_text(data.steps.size()) + " steps.";
   }
   page.add_section("Steps", steps, step_table(data.steps, most_step_rows));
   page.add_settings("Settings", "What was planned; the same settings give the same plan.",

@@ -69,6 +69,7 @@ read -r -d '' probe <<'PROBE' || true
   for (const heading of document.querySelectorAll('section > h2')) say('section', heading.textContent);
   for (const svg of document.querySelectorAll('svg')) {
     const box = svg.getBoundingClientRect();
+    if (box.width === 0) continue;
     say('svg', Math.round(box.width), Math.round(box.height));
     const [, , width, height] = svg.getAttribute('viewBox').split(' ').map(Number);
     const texts = [...svg.querySelectorAll('text')].map(text => [text.textContent, text.getBBox()]);
@@ -77,20 +78,17 @@ read -r -d '' probe <<'PROBE' || true
         say('outside', content);
       }
     }
-    for (const right of svg.querySelectorAll('.right')) {
-      const panel = right.getBoundingClientRect();
-      const below = panel.top > box.bottom - 1;
-      if (below !== window.innerWidth <= 600) say('misplaced', 'the right panel');
-      if (panel.left < 0 || panel.right > window.innerWidth) say('outside', 'the right panel');
-    }
+    if (box.left < 0 || box.right > window.innerWidth) say('outside', 'a picture');
     texts.forEach(([content, a], index) => texts.slice(index + 1).forEach(([other, b]) => {
       const across = Math.min(a.x + a.width, b.x + b.width) - Math.max(a.x, b.x);
       const down = Math.min(a.y + a.height, b.y + b.height) - Math.max(a.y, b.y);
       if (across > 1 && down > 3) say('overlapping', content, '|', other);
     }));
   }
-  for (const value of document.querySelectorAll('.value')) {
-    if (value.scrollWidth > value.clientWidth) say('cut', value.textContent);
+  for (const box of document.querySelectorAll('body, body *:not(svg, svg *)')) {
+    if (box.clientWidth > 0 && box.scrollWidth > box.clientWidth) {
+      say('cut', box.tagName, box.className, box.scrollWidth, box.clientWidth);
+    }
   }
   if (document.documentElement.scrollWidth > window.innerWidth) say('wider than the window');
   say('background', getComputedStyle(document.body).backgroundColor);
@@ -116,7 +114,7 @@ check_page() {
 
   local backgrounds=()
   for scheme in dark light; do
-    for width in 1200 400; do
+    for width in 1280 390; do
       shown="in $page at width $width, $scheme"
       call Emulation.setDeviceMetricsOverride \
         "{\"width\":$width,\"height\":1600,\"deviceScaleFactor\":1,\"mobile\":false}"
@@ -136,8 +134,8 @@ check_page() {
           wrong "a picture is only $picture_width x $picture_height $shown"
       done < <(grep '^svg ' "$work/probe")
       while read -r complaint; do wrong "$complaint $shown"; done \
-        < <(grep -E '^(outside|overlapping|misplaced|cut|wider) ' "$work/probe")
-      if [[ $width == 1200 ]]; then
+        < <(grep -E '^(outside|overlapping|cut|wider) ' "$work/probe")
+      if [[ $width == 1280 ]]; then
         backgrounds+=("$(sed -n 's/^background //p' "$work/probe")")
         call Page.captureScreenshot '{"format":"png"}'
         bytes=$(text_of data | base64 -d | wc -c)
