@@ -108,21 +108,20 @@ outcome<cut_run> run_cut(cut_options const& options)
   if (!ids) { return tl::unexpected(ids.error()); }
   run.ids = std::move(*ids);
 
-  std::vector<std::int64_t> capacities;
+  std::vector<std::int64_t> most;
   std::vector<std::int64_t> held;
   if (!options.memory.empty()) {
     auto const bytes = read_bytes("--memory", options.memory);
     if (!bytes) { return tl::unexpected(bytes.error()); }
-    capacities.assign(options.ranks, static_cast<std::int64_t>(*bytes));
+    most.assign(options.ranks, static_cast<std::int64_t>(*bytes));
     // 1F1B of many microbatches keeps fewer from stage to stage.
     for (std::size_t stage = 0; stage < options.ranks && options.virtual_stages == 1; ++stage) {
       held.push_back(static_cast<std::int64_t>(options.ranks - stage));
     }
   }
-  auto cut = ballast::cut_chain(run.layers, {.ranks = options.ranks,
-                                             .chunks = options.virtual_stages,
-                                             .capacities = capacities,
-                                             .held = held});
+  auto cut = ballast::cut_chain(
+      run.layers,
+      {.ranks = options.ranks, .chunks = options.virtual_stages, .most = most, .held = held});
   if (!cut) { return bad_data(fmt::format("{}: {}", options.layers, cut.error().message)); }
   run.cut = std::move(*cut);
   return run;

@@ -264,7 +264,7 @@ ballast::result<void> pad_into(ballast::grid_plan& plan, ballast::sample_batch c
   std::size_t fewest = 1;
   if (is_found) {
     auto const packed = ballast::pad_to_cap(
-        lengths, limits.most_per_gpu * static_cast<std::int64_t>(bags.sizes()[0]), weight_of);
+        lengths, weight_of, limits.most_per_gpu * static_cast<std::int64_t>(bags.sizes()[0]));
     if (!packed) { return tl::unexpected(packed.error()); }
     auto const slots_of = [&](std::size_t batches) {
       std::size_t const needed =
