@@ -57,7 +57,6 @@ block::values read_tokens(placement const& as_read, rank_id rank, std::size_t st
   return x;
 }
 
-// [slots]
 // The mean over all tokens of |y|^2 / 2, and its gradients: this rank's share of both.
 template <class Communicator>
 double accumulate(Communicator& comm, slots_plan const& plan, placement const& as_read, block::in x,
@@ -88,7 +87,6 @@ double accumulate(Communicator& comm, slots_plan const& plan, placement const& a
   }
   return loss;
 }
-// [slots]
 
 void print(slots_plan const& plan)
 {
