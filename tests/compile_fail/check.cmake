@@ -4,9 +4,9 @@
 
 set(ENV{LC_ALL} C)  # in other locales compilers quote names with other characters
 list(TRANSFORM INCLUDE PREPEND -I)
-set(options -std=c++20)
+set(options -std=c++20 -DBALLAST_COMPILED)  # as most users read the headers, and soonest
 if(DEFINED CASE)
-  set(options -std=c++20 -D${CASE})
+  list(APPEND options -D${CASE})
   set(line "defined\\(${CASE}\\)")
 elseif(DEFINED STANDARD)
   set(options -std=${STANDARD})
