@@ -49,6 +49,7 @@ class LongContexts(unittest.TestCase):
         for what, call in {"give a name": lambda: ballast.shard([5], 8, cost=[5]),
                            "counts::at_most": lambda: ballast.plan_slots(
                                [5], 8, samples=ballast.counts.filled()),
+                           "samples is 3; give": lambda: ballast.plan_slots([5], 8, samples=3),
                            "meet is": lambda: ballast.plan_slots([5], 8, meet=None),
                            "slot is 9": lambda: plan.groups(9)}.items():
             with self.subTest(what), self.assertRaisesRegex((TypeError, ValueError), what):

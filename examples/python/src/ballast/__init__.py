@@ -201,18 +201,14 @@ class _Step:
         if isinstance(also, (str, dict)) or not hasattr(also, "__iter__"):
             raise TypeError(f"also is {shown(also)}; give a list of caps, such as "
                             "[{'of': images, 'most_per_gpu': 3}]")
-        if samples is not None and not isinstance(samples, counts):
-            raise TypeError(f"samples is {shown(samples)}; give ballast.counts.at_most(3), equal(), "
-                            "multiple_of(2) or filled()")
         if isinstance(then, str) and then not in ("level", "fewest_moves"):
             raise ValueError(f"then is {then!r}; give 'level', 'fewest_moves' or a number a sample")
         caps = _library.structs("ballast_cap", [self._cap(each, bags) for each in also])
-        rule = _library.struct("ballast_counts", **(samples.members() if samples else {}))
         decides = 3 if then is not None and not isinstance(then, str) else \
             (None, "level", "fewest_moves").index(then)
         made = _library.struct(
-            "ballast_limits", most_per_gpu=_at_most(most_per_gpu, "most_per_gpu"), samples=rule,
-            caps=len(caps or ()), also=_library.address(caps),
+            "ballast_limits", most_per_gpu=_at_most(most_per_gpu, "most_per_gpu"),
+            samples=_rule(samples), caps=len(caps or ()), also=_library.address(caps),
             together=self.keys(together, "together"), apart=self.keys(apart, "apart"),
             home=self.lies(_arrays.ranks_of(home, "home", self.count)),
             fits=self.lies(_arrays.flags_of(fits, "fits", (self.count, bags))),
@@ -225,6 +221,13 @@ class _Step:
 
     def made(self) -> Any:
         return _library.struct(self._kind, **self._members)
+
+
+def _rule(samples: Optional[counts]) -> Any:
+    if samples is not None and not isinstance(samples, counts):
+        raise TypeError(f"samples is {shown(samples)}; give ballast.counts.at_most(3), equal(), "
+                        "multiple_of(2) or filled()")
+    return _library.struct("ballast_counts", **(samples.members() if samples else {}))
 
 
 def _at_most(most: Optional[int], name: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 
-from . import _arrays, _at_most, _library, _read_grid, _read_packing, _set_cost
+from . import _arrays, _at_most, _library, _read_grid, _read_packing, _rule, _set_cost
 from ._arrays import each_of, flag, in_a_sentence, lengths_of, place, shown, whole
 from ._plans import Grid, Packing, _Certified, _Made, _number, _Rows, _shown, counts
 
@@ -177,8 +177,7 @@ def plan_slots(lengths: Any, gpus: int, *, gpus_per_node: int = 8, cost: str = "
         "ballast_slots_step", samples=len(read), lengths=place(read),
         most_per_gpu=_at_most(most_per_gpu, "most_per_gpu"),
         is_soft=flag(is_soft, "is_soft"),
-        counts=_library.struct("ballast_counts", **(samples.members() if samples else {})),
-        sizes=len(allowed),
+        counts=_rule(samples), sizes=len(allowed),
         size=place(allowed), powers_of_two=flag(powers_of_two, "powers_of_two"),
         aligned=flag(aligned, "aligned"), slots=_at_most(slots, "slots"),
         multiple_of=whole(multiple_of, "multiple_of", 1), meets_step=meet == "step",
