@@ -32,7 +32,7 @@ class Ballast(ConanFile):
 
     def generate(self):
         toolchain = CMakeToolchain(self)
-        for option in ("TESTS", "BENCHMARKS", "EXAMPLES"):
+        for option in ("TESTS", "BENCHMARKS", "COMPILED", "EXAMPLES"):
             toolchain.cache_variables[f"BALLAST_BUILD_{option}"] = False
         toolchain.cache_variables["BALLAST_ENABLE_CUDA"] = "OFF"
         # The headers need it, installing them does not.
