@@ -337,7 +337,8 @@ std::vector<double> factors_of(std::vector<logged_step> const& steps)
   rank_factors const planned(steps);
   auto const fit = fit_of(steps, std::vector(planned.of.size(), 1.0));
   if (!fit) { return planned.of; }
-  rank_factors const fitted(steps, fit);
+  rank_factors fitted(steps, fit);
+  fitted.of.resize(planned.of.size(), 1.0);
   return fitted.error < planned.error / 2 ? fitted.of : planned.of;
 }
 
@@ -584,7 +585,7 @@ pages::verdict step_judge::verdict() const
   bool const in_hours = measured_time_ >= 360;
   double const unit = in_hours ? 3600 : 1;
   std::string const behind =
-      is_measured ? fmt::format(", {:.3g} of {:.4g} GPU {}, as measured", measured_lost_ / unit,
+      is_measured ? fmt::format(", {:.3g} of {:.3g} GPU {}, as measured", measured_lost_ / unit,
                                 measured_time_ / unit, in_hours ? "hours" : "seconds")
                   : " by the plans; nothing was measured";
   return told(share, count_of(gpus_, "GPU"), behind, std::move(losses));

@@ -301,6 +301,48 @@ TEST_F(Verdict, TellsCostsThatAreWrongFromTimesThatScatter)
   EXPECT_GT(found.of("now more, now less"), 0.8 * found.lost);
 }
 
+// As three_and_one() has it, one sample in each of two microbatches, which is what the cap allows; with
+// a third microbatch, which has none, it allows the better plan.
+TEST_F(Verdict, NamesTheCapOfMicrobatchesAndSaysHowFullTheyAre)
+{
+  auto const bags = ballast::one_gpu_bags(ranks);
+  for (auto const& [microbatches, meet] : {std::pair(std::size_t{2}, ballast::grid_meeting::step),
+                                           {2, ballast::grid_meeting::microbatch},
+                                           {3, ballast::grid_meeting::step}}) {
+    std::filesystem::remove(path("steps.jsonl"));
+    auto log = step_log::make(path("steps.jsonl")).value();
+    std::vector<ballast::tokens> const lengths(2 * ranks, 9);
+    std::vector<cost_units> costs;
+    std::vector<ballast::cell_id> cells;
+    std::vector<cost_units> loads(microbatches * ranks, 0);
+    for (std::size_t sample = 0; sample < 2 * ranks; ++sample) {
+      costs.push_back(sample % 4 == 0 ? 3000 : 1000);
+      cells.push_back(ballast::to_id<ballast::cell_id>(sample % 2 * ranks + sample / 2));
+      loads[to_index(cells.back())] = costs.back();
+    }
+    ASSERT_TRUE(log.append({.step = 1,
+                            .lengths = lengths,
+                            .costs = costs,
+                            .owner = {},
+                            .loads = loads,
+                            .speeds = bags.speeds(),
+                            .makespan = {4000, 1},
+                            .lower_bound = {3000, 1},
+                            .gpus = bags.sizes(),
+                            .microbatches = microbatches,
+                            .cells = cells,
+                            .meet = meet,
+                            .most_per_gpu = 10}));
+    auto const found = report();
+    bool const is_full = microbatches == 2;
+    EXPECT_NEAR(found.of("The cap most_per_gpu = 10"), is_full ? 25 : 0, 0.05) << found.text;
+    EXPECT_NEAR(found.of("A plan by the default policy"), is_full ? 0 : 25, 0.05) << found.text;
+    EXPECT_THAT(found.text,
+                HasSubstr(is_full ? "Microbatches are 90.0 % full of their cap, and 0.0 %"
+                                  : "Microbatches are 60.0 % full of their cap, and 33.3 %"));
+  }
+}
+
 // ---- Pipelines ---------------------------------------------------------------------------------
 
 TEST_F(Verdict, SplitsWhatAPipelineWaits)

@@ -39,6 +39,7 @@ class html_table {
   /// Expects one cell per column.
   void add_row(std::vector<std::string> const& cells)
   {
+    ++rows_;
     markup_ += fmt::format("<tr><th scope=\"row\">{}</th>", escaped_text(cells.front()));
     for (std::size_t cell = 1; cell < cells.size(); ++cell) {
       markup_ += fmt::format("<td>{}</td>", escaped_text(cells[cell]));
@@ -46,12 +47,16 @@ class html_table {
     markup_ += "</tr>\n";
   }
 
-  [[nodiscard]] std::string markup() const { return markup_ + "</tbody>\n</table></div>\n"; }
+  [[nodiscard]] std::string markup() const
+  {
+    constexpr std::size_t most_rows = 30;  // beside which the table scrolls in a box of its own
+    return fmt::format("<div class=\"scroll{}\" {}</tbody>\n</table></div>\n",
+                       rows_ > most_rows ? " tall" : "", markup_);
+  }
 
  private:
-  std::string markup_ =
-      "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Table\"><table "
-      "style=\"";
+  std::string markup_ = "tabindex=\"0\" role=\"group\" aria-label=\"Table\"><table style=\"";
+  std::size_t rows_ = 0;
 };
 
 inline constexpr std::string_view page_style = R"css(* { box-sizing: border-box; }
@@ -91,7 +96,8 @@ section > p { color: var(--muted); font-size: 15px; }
 figure { margin: 18px 0 0; }
 figure svg { display: block; width: 100%; height: auto; }
 figure.narrow { display: none; max-width: 480px; }
-.scroll { overflow: auto; max-height: 560px; margin-top: 14px; }
+.scroll { overflow: auto; margin-top: 14px; }
+.tall { max-height: 640px; border-bottom: 1px solid var(--grid); }
 table { border-collapse: collapse; width: 100%; font-size: 14px; }
 table { font-variant-numeric: tabular-nums; }
 th, td { padding: 6px 8px; text-align: right; overflow-wrap: anywhere; border-bottom: 1px solid var(--grid); }

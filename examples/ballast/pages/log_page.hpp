@@ -214,8 +214,8 @@ template <class SpreadOf>
   return drawing.markup();
 }
 
-/// Draws the microbatches of a step: a row for each bag, a cell for each of its slots, the stronger
-/// the fuller, or the more work it has where there is no cap. Of more than 64 bags, 64 are shown.
+/// Draws the microbatches of a step: a row for each bag, a cell for each of its slots, strong from
+/// three quarters of its cap on, or of the largest load where there is no cap. Of more than 64 bags, 64 are shown.
 [[nodiscard]] inline std::string cells_chart(log_page_cells const& cells,
                                              chart_size const& size = {})
 {
@@ -247,10 +247,11 @@ template <class SpreadOf>
         drawing.rectangle(place, "waiting", tooltip);
         continue;
       }
-      int const tone = std::clamp(static_cast<int>(3.999 * share), 0, 3);
-      drawing.rectangle(place, fmt::format("after tone-{}", tone), tooltip);
+      bool const is_full = share >= 0.75;
+      drawing.rectangle(place, is_full ? "after-ink tone-3" : "after tone-0", tooltip);
       if (width > 26 && pitch > 12) {
-        drawing.text({x + width / 2, y + pitch / 2 + 3.5}, "inside", shown);
+        drawing.text({x + width / 2, y + pitch / 2 + 3.5}, is_full ? "inside on-ink" : "inside",
+                     shown);
       }
     }
   }
@@ -309,7 +310,8 @@ inline void add_cells(html_page& page, log_page_data const& data)
   figures.push_back(
       {"Dummies", percent_text(cells.all_empty), "of the microbatches have no sample"});
   std::string note = fmt::format(
-      "The microbatches of step {}: a row is a bag, and the stronger a cell, the fuller it is.",
+      "The microbatches of step {}: a row is a bag, strong cells are at least three quarters full, "
+      "and grey ones run a dummy.",
       grouped_text(data.cells_step));
   if (cells.bags > 64) {
     note += fmt::format(" Shown are 64 of {} bags.", grouped_text(cells.bags));
