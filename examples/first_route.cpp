@@ -4,8 +4,6 @@
 
 // [first_step]
 #include <ballast/ballast.hpp>
-#include <ballast/comm.hpp>
-#include <ballast/runtime/step_balancer.hpp>
 
 #include <cstdio>
 #include <vector>
