@@ -134,7 +134,6 @@ TEST(ReduceScatter, HidesUnderTheProductsOfTheNextChunk)
         }
       });
     };
-    // [product_then_reduce_scatter]
     auto const scatter = [&](std::uint32_t chunk, cudaStream_t) {
       auto const cut = ballast::chunk_of(rows, chunks, chunk);  // of every rank's rows
       auto const [first, count] = std::pair(std::size_t(cut.first), std::size_t(cut.count));
@@ -145,7 +144,6 @@ TEST(ReduceScatter, HidesUnderTheProductsOfTheNextChunk)
     };
     auto const done =
         schedule.compute_then_copy(chunks, product, computes[0], scatter, comm.stream());
-    // [product_then_reduce_scatter]
     EXPECT_TRUE(done);
     EXPECT_EQ(cudaStreamSynchronize(computes[0]), cudaSuccess);
     for (std::size_t row = 0; row < rows; ++row) {
