@@ -10,7 +10,6 @@
 
 #include <cuda_runtime.h>
 
-#include <chrono>
 #include <cstdio>
 
 namespace bench {
@@ -171,22 +170,6 @@ void by_blocks(device_memory const& from, device_memory const& to, cudaStream_t 
   }
 }
 
-template <class Queue>
-double host_us(cudaStream_t stream, Queue const& queue)
-{
-  std::vector<double> times;
-  for (int turn = 0; turn < bench::repeats; ++turn) {
-    check(cudaStreamSynchronize(stream));
-    auto const begin = std::chrono::steady_clock::now();
-    queue();
-    std::chrono::duration<double, std::micro> const passed =
-        std::chrono::steady_clock::now() - begin;
-    times.push_back(passed.count());
-  }
-  check(cudaStreamSynchronize(stream));
-  return bench::median(times);
-}
-
 void overhead(device_memory const& from, device_memory const& to, cudaStream_t stream)
 {
   std::printf("\n4096 copies: what they cost but for their bytes\n");
@@ -194,7 +177,7 @@ void overhead(device_memory const& from, device_memory const& to, cudaStream_t s
     equal_copies const list{from.data(), to.data(), bytes, 4096};
     auto const print = [&](char const* name, auto const& queue) {
       std::printf("| %-6s | %5zu B each | host %6.1f us | GPU %6.1f us |\n", name, bytes,
-                  host_us(stream, queue), bench::median_us(stream, queue));
+                  bench::host_us(stream, queue), bench::median_us(stream, queue));
     };
     print("tiled", batch(list, 4096, tiled_copies{}, stream));
     print("cub", batch(list, 4096, cub_copies{}, stream));

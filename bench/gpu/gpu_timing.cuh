@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -139,6 +140,23 @@ inline void header()
 {
   std::printf("| %-52s | %12s | %13s | %8s |\n", "case", "time", "read + write", "memcpy");
   std::printf("|------|------|------|------|\n");
+}
+
+/// Median microseconds that the host takes to queue something on an idle stream.
+template <class Work>
+[[nodiscard]] double host_us(cudaStream_t stream, Work const& work)
+{
+  std::vector<double> times;
+  for (int turn = 0; turn < repeats; ++turn) {
+    check(cudaStreamSynchronize(stream));
+    auto const begin = std::chrono::steady_clock::now();
+    work();
+    times.push_back(
+        std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin)
+            .count());
+  }
+  check(cudaStreamSynchronize(stream));
+  return median(times);
 }
 
 }  // namespace bench

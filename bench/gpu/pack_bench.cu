@@ -9,7 +9,6 @@
 #include <ballast/route/route_plan.hpp>
 #include <ballast/route/row_array.hpp>
 
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 
@@ -126,23 +125,6 @@ void time_chunks(bench::stream const& stream, char const* name, std::uint32_t ch
   bench::row((std::string("keep ") + name).c_str(), step.moved(), keep_us, memcpy_us);
 }
 
-/// Median microseconds that the host takes to queue something on an idle stream.
-template <class Work>
-double host_us(cudaStream_t stream, Work const& work)
-{
-  std::vector<double> times;
-  for (int turn = 0; turn < bench::repeats; ++turn) {
-    bench::check(cudaStreamSynchronize(stream));
-    auto const begin = std::chrono::steady_clock::now();
-    work();
-    times.push_back(
-        std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin)
-            .count());
-  }
-  bench::check(cudaStreamSynchronize(stream));
-  return bench::median(times);
-}
-
 /// Sixteen bytes a chunk: what is timed is the launches, and what prepare() finds once a step.
 void time_overhead(bench::stream const& stream)
 {
@@ -163,10 +145,10 @@ void time_overhead(bench::stream const& stream)
       bench::medians_us(stream.get(), prepare, pack, replay);
   std::printf("\nPack of 4096 chunks of 16 bytes, launch overhead:\n\n");
   std::printf("| queued as | host, us | GPU, us |\n|---|---|---|\n");
-  std::printf("| prepare, once a step | %.1f | %.1f |\n", host_us(stream.get(), prepare),
+  std::printf("| prepare, once a step | %.1f | %.1f |\n", bench::host_us(stream.get(), prepare),
               prepare_us);
-  std::printf("| a kernel | %.1f | %.1f |\n", host_us(stream.get(), pack), pack_us);
-  std::printf("| a graph | %.1f | %.1f |\n", host_us(stream.get(), replay), graph_us);
+  std::printf("| a kernel | %.1f | %.1f |\n", bench::host_us(stream.get(), pack), pack_us);
+  std::printf("| a graph | %.1f | %.1f |\n", bench::host_us(stream.get(), replay), graph_us);
   bench::check(cudaGraphExecDestroy(replayed));
   bench::check(cudaGraphDestroy(graph));
 }
