@@ -171,9 +171,9 @@ struct conformance {
       message{salt, self, peer}.write(send.subspan(offset, send_bytes[peer]));
       offset += send_bytes[peer];
     }
-    std::ranges::fill(receive, untouched);
+    std::fill(receive.begin(), receive.end(), untouched);
     expect_done(comm, comm.all_to_all_v(send, send_bytes, receive, receive_bytes));
-    std::ranges::fill(send, std::byte{0xdd});  // it may be changed at once
+    std::fill(send.begin(), send.end(), std::byte{0xdd});  // it may be changed at once
     offset = 0;
     for (std::size_t peer = 0; peer < comm.size(); ++peer) {
       expect_message({salt, peer, self}, receive.subspan(offset, receive_bytes[peer]));
@@ -185,9 +185,9 @@ struct conformance {
   {
     Buffer send(bytes), receive(bytes * comm.size());
     message{salt, index_of(comm), 0}.write(send);
-    std::ranges::fill(receive, untouched);
+    std::fill(receive.begin(), receive.end(), untouched);
     expect_done(comm, comm.all_gather(send, receive));
-    std::ranges::fill(send, std::byte{0xdd});
+    std::fill(send.begin(), send.end(), std::byte{0xdd});
     for (std::size_t rank = 0; rank < comm.size(); ++rank) {
       expect_message({salt, rank, 0}, std::span(receive).subspan(rank * bytes, bytes));
     }
@@ -196,7 +196,7 @@ struct conformance {
   static void broadcast_from(C& comm, std::size_t root, std::size_t bytes, std::uint64_t salt)
   {
     Buffer buffer(bytes);
-    std::ranges::fill(buffer, untouched);
+    std::fill(buffer.begin(), buffer.end(), untouched);
     if (index_of(comm) == root) { message{salt, root, 0}.write(buffer); }
     expect_done(comm, comm.broadcast(buffer, ballast::to_id<ballast::rank_id>(root)));
     expect_message({salt, root, 0}, buffer);
@@ -473,7 +473,7 @@ struct conformance {
       expect_odd_one_named(comm, [&](bool odd) {
         std::size_t const bytes = odd ? other : 4;
         Buffer send(bytes), receive(bytes * comm.size());
-        std::ranges::fill(receive, untouched);
+        std::fill(receive.begin(), receive.end(), untouched);
         auto const done = complete(comm, comm.all_gather(send, receive));
         expect_untouched(receive);
         return done;
@@ -485,7 +485,7 @@ struct conformance {
   {
     expect_odd_one_named(comm, [&](bool odd) {
       Buffer buffer(5);
-      std::ranges::fill(buffer, untouched);
+      std::fill(buffer.begin(), buffer.end(), untouched);
       auto const done = complete(comm, comm.broadcast(buffer, ballast::rank_id{odd ? 1U : 0U}));
       expect_untouched(buffer);
       return done;
@@ -515,7 +515,7 @@ struct conformance {
     }
     std::ranges::sort(named);
     Buffer send(total(send_bytes)), receive(total(receive_bytes));
-    std::ranges::fill(receive, untouched);
+    std::fill(receive.begin(), receive.end(), untouched);
     auto const done = complete(comm, comm.all_to_all_v(send, send_bytes, receive, receive_bytes));
     expect_untouched(receive);
     expect_mismatch(comm, done, named);
@@ -545,7 +545,7 @@ struct conformance {
       std::uint64_t const other =
           in_arrays ? ballast::content_word(5, 7) : ballast::content_word(4, 6);
       bool const differs = std::ranges::count(differing, comm.rank()) > 0;
-      std::ranges::fill(receive, untouched);
+      std::fill(receive.begin(), receive.end(), untouched);
       auto const done =
           complete(comm, comm.all_to_all_v(send, counts, receive, counts, differs ? other : usual));
       EXPECT_EQ(done.has_value(), differing.empty());
