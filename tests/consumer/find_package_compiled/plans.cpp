@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints digests of what ballast::compiled has: plans, grids, packings, orders and layouts.
+// Prints digests of what ballast::compiled has: plans, grids, packings, orders, layouts and steps.
 #include <ballast/ballast.hpp>
 #include <ballast/core.hpp>
 #include <ballast/parallelism.hpp>
@@ -124,6 +124,33 @@ void print_orders()
   }
 }
 
+// A step of all that ballast.hpp has: ranks, slots, padded batches, and rows that go there and back.
+void print_steps()
+{
+  auto const padded = [](tokens source, tokens target) { return 3 * source + 2 * target; };
+  auto const digests = ballast::run_ranks(3, [&](auto& comm) {
+    ballast::random_source random(ballast::to_index(comm.rank()));
+    auto const read = drawn_lengths(random, 5);
+    auto const bags = ballast::one_gpu_bags(3);
+    ballast::quadratic_cost const cost{.linear = 3072, .quadratic = 1};
+    ballast::step_balancer one(comm, bags, cost, ballast::refine{});
+    ballast::step_balancer several(comm, bags, cost,
+                                   {.microbatches = {}, .limits = {.most_per_gpu = 9000}});
+    ballast::step_balancer batches(comm, bags, padded, {.microbatches = {.number = 2}});
+    ballast::or_throw(one.plan(read));
+    ballast::or_throw(several.plan(read));
+    ballast::or_throw(batches.plan(read));
+    std::vector<float> x(one.rows_read(), 1.0F), there(one.rows_computed()), back(one.rows_read());
+    ballast::or_throw(one.route(ballast::rows_of(x, there)));
+    ballast::or_throw(one.reverse_route(ballast::rows_of(there, back)));
+    return std::array{one.planned().digest(), several.slots().size(), batches.grid().digest(),
+                      std::uint64_t{x == back}};
+  });
+  for (auto const& each : digests) {
+    std::printf("step: %lx, %lu, %lx, %lu\n", each[0], each[1], each[2], each[3]);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv)
@@ -143,4 +170,5 @@ int main(int argc, char** argv)
   print_grids_and_packings();
   print_layouts();
   print_orders();
+  print_steps();
 }
