@@ -23,6 +23,7 @@ done | awk -F '\t' '
     return all line
   }
   function end_option() {
+    gsub(/ - /, " `-` ", text)
     if (name == "") { return }
     known = first[name, text]
     if (known != "" && known != command) {
@@ -46,18 +47,26 @@ done | awk -F '\t' '
     end_option()
     name = $2
     sub(/^ +/, "", name)
-    text = ""
-    at = match(name, /  +/)
-    if (at > 0) { text = substr(name, at + RLENGTH); name = substr(name, 1, at - 1) }
-    else if (match(name, /^[^ ]+( [A-Z][^ ]*)?( Needs: [^ ]+)? [A-Z]/) && name !~ /Needs: [^ ]+$/) {
-      at = index(substr(name, index(name, " ") + 1), " ")
-      if (at > 0) { at += index(name, " "); text = substr(name, at + 1); name = substr(name, 1, at - 1) }
+    sub(/ Excludes:( --[a-z-]+)+/, "", name)
+    needs = match(name, / Needs: --[a-z-]+/) ? substr(name, RSTART + 8, RLENGTH - 8) : ""
+    sub(/ Needs: --[a-z-]+/, "", name)
+    required = sub(/ REQUIRED/, "", name) ? "(required) " : needs == "" ? "" : "(with `" needs "`) "
+    text = required
+    if (match(name, /  +/)) { text = text substr(name, RSTART + RLENGTH); name = substr(name, 1, RSTART - 1) }
+    else if (match(name, /^-[^ ]+ [^ ]+ [A-Z]/) && RLENGTH < length(name)) {
+      text = text substr(name, RLENGTH)
+      name = substr(name, 1, RLENGTH - 2)
+    }
+    else if (match(name, /^-[^ ]+ [A-Z][a-z]+ /)) {
+      at = index(name, " ")
+      text = text substr(name, at + 1)
+      name = substr(name, 1, at - 1)
     }
     option = name
     sub(/ .*/, "", option)
     next
   }
-  $2 ~ /^      / { more = $2; sub(/^ +/, "", more); text = text (text == "" ? "" : " ") more }
+  $2 ~ /^      / { more = $2; sub(/^ +/, "", more); text = text (text == "" || text ~ / $/ ? "" : " ") more }
   END { end_command() }
 ' >>"$new"
 cat "$new" >"$page"

@@ -147,7 +147,7 @@ std::string table_of(compare_run const& run)
   out += row("as read", "", run.as_read) + "\n";
   for (combination const& each : run.combinations) {
     out += row(each.policy, each.bags, each) +
-           fmt::format("{:>8.2f} %{:>7.1f} %{:>11}\n", 100 * each.gap_max, 100 * each.moved_share,
+           fmt::format("{:>8.1f} %{:>7.1f} %{:>11}\n", 100 * each.gap_max, 100 * each.moved_share,
                        duration_text(each.plan_seconds_median));
   }
   return out + "\n";

@@ -151,7 +151,7 @@ std::string table_of(grid_run const& run)
   out += fmt::format("{:<14}{:>10}{:>10}{:>9}{:>9}{:>10}{:>8}{:>9}{:>10}\n", "bags", "planned",
                      "at least", "before", "after", "at most", "cells", "moved", "median");
   out += fmt::format(
-      "{:<14}{:>10}{:>10}{:>9.3f}{:>9.3f}{:>8.2f} %{:>6.1f} %{:>7.1f} %{:>10}\n",
+      "{:<14}{:>10}{:>10}{:>9.3f}{:>9.3f}{:>8.1f} %{:>6.1f} %{:>7.1f} %{:>10}\n",
       run.job.layouts.front().bags, microbatches_text(run, &grid_step_figures::microbatches),
       microbatches_text(run, &grid_step_figures::fewest),
       mean_of(run, &grid_step_figures::ratio_before), mean_of(run, &grid_step_figures::ratio_after),
@@ -201,7 +201,7 @@ std::string page_of(grid_run const& run)
   page.add_figures(
       {{"Step / mean", fmt::format("{:.3f}", mean_of(run, &grid_step_figures::ratio_after)),
         "1 is even", fmt::format("{:.3f}", mean_of(run, &grid_step_figures::ratio_before))},
-       {"Gap", fmt::format("{:.2f} %", 100 * worst_gap(run)), "above the best plan, at most"},
+       {"Gap", fmt::format("{:.1f} %", 100 * worst_gap(run)), "above the best plan, at most"},
        {"Microbatches", microbatches_text(run, &grid_step_figures::microbatches),
         "no plan has fewer than " + microbatches_text(run, &grid_step_figures::fewest)},
        {"Empty cells", fmt::format("{:.1f} %", 100 * mean_of(run, &grid_step_figures::empty_share)),
@@ -227,7 +227,7 @@ std::string page_of(grid_run const& run)
     grid_step_figures const& each = run.steps[step];
     table.add_row({fmt::format("{}", step + 1), fmt::format("{}", each.microbatches),
                    fmt::format("{}", each.fewest), fmt::format("{:.3f}", each.ratio_after),
-                   fmt::format("{:.2f} %", 100 * each.gap),
+                   fmt::format("{:.1f} %", 100 * each.gap),
                    fmt::format("{:.1f} %", 100 * each.empty_share), each.why});
   }
   page.add_section("Steps", "A row for each step; of more than 5\u202F000, for the first.",

@@ -186,7 +186,11 @@ outcome<std::size_t> batch_of(job const& work)
   return rows;
 }
 
-}  // namespace
+/// A cap as --also has it, EXPR:N.
+struct written_cap {
+  std::string expression;
+  std::int64_t most = 0;
+};
 
 outcome<written_cap> read_cap(std::string const& text)
 {
@@ -203,6 +207,33 @@ outcome<written_cap> read_cap(std::string const& text)
                     shown_text(text)));
   }
   return written_cap{text.substr(0, colon), most};
+}
+
+}  // namespace
+
+outcome<trace_rows> read_rows(row_options const& options, table const& rows)
+{
+  trace_rows read;
+  auto lengths = read_lengths(rows, options.length, "--length");
+  if (!lengths) { return tl::unexpected(lengths.error()); }
+  read.trace = std::move(*lengths);
+  for (std::string const& text : options.also) {
+    auto const own = read_cap(text);
+    if (!own) { return tl::unexpected(own.error()); }
+    auto taken = read_lengths(rows, own->expression, "--also");
+    if (!taken) { return tl::unexpected(taken.error()); }
+    read.also.push_back({std::move(*taken), own->most});
+  }
+  auto groups = numbers_of_column(rows, "--together", options.together);
+  if (!groups) { return tl::unexpected(groups.error()); }
+  read.group_of_row = std::move(*groups);
+  auto apart = numbers_of_column(rows, "--apart", options.apart, empty_fields::differ);
+  if (!apart) { return tl::unexpected(apart.error()); }
+  read.apart_of_row = std::move(*apart);
+  auto ids = read_ids(rows, options.id);
+  if (!ids) { return tl::unexpected(ids.error()); }
+  read.ids = std::move(*ids);
+  return read;
 }
 
 outcome<job> prepare_job(job_options const& options, progress& shown)
@@ -270,9 +301,9 @@ outcome<job> prepare_job(job_options const& options, progress& shown)
     auto rows = read_table(options.trace);
     if (!rows) { return tl::unexpected(rows.error()); }
     work.rows = std::move(*rows);
-    auto trace = read_lengths(work.rows, options.length, "--length");
-    if (!trace) { return tl::unexpected(trace.error()); }
-    work.trace = std::move(*trace);
+    auto read = read_rows(options, work.rows);
+    if (!read) { return tl::unexpected(read.error()); }
+    static_cast<trace_rows&>(work) = std::move(*read);
     if (!work.trace.empty() &&
         std::ranges::all_of(work.trace, [](auto length) { return length == 0; })) {
       return bad_data(
@@ -284,22 +315,6 @@ outcome<job> prepare_job(job_options const& options, progress& shown)
     auto const batch = batch_of(work);
     if (!batch) { return tl::unexpected(batch.error()); }
     work.options.batch = *batch;
-    auto groups = numbers_of_column(work.rows, "--together", options.together);
-    if (!groups) { return tl::unexpected(groups.error()); }
-    work.group_of_row = std::move(*groups);
-    auto apart = numbers_of_column(work.rows, "--apart", options.apart, empty_fields::differ);
-    if (!apart) { return tl::unexpected(apart.error()); }
-    work.apart_of_row = std::move(*apart);
-    auto ids = read_ids(work.rows, options.id);
-    if (!ids) { return tl::unexpected(ids.error()); }
-    work.ids = std::move(*ids);
-    for (std::string const& own_cap : options.also) {
-      auto const own = read_cap(own_cap);
-      if (!own) { return tl::unexpected(own.error()); }
-      auto const taken = read_lengths(work.rows, own->expression, "--also");
-      if (!taken) { return tl::unexpected(taken.error()); }
-      work.also.push_back({{taken->begin(), taken->end()}, own->most});
-    }
     work.source = options.trace.substr(options.trace.find_last_of('/') + 1);
   }
   for (named_layout& bags : work.layouts) {

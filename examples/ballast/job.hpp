@@ -18,10 +18,18 @@
 
 namespace cli {
 
-/// What a command line says about a job, with the defaults of what it leaves out.
-struct job_options {
-  std::string trace;              ///< file of samples, or empty
+/// What a command line says about a file of samples. Empty where it does not.
+struct row_options {
+  std::string trace;              ///< the file
   std::string length;             ///< expression over its columns
+  std::vector<std::string> also;  ///< further caps, EXPR:N
+  std::string together;           ///< columns whose equal values keep samples together
+  std::string apart;              ///< columns whose equal values keep samples apart
+  std::string id;                 ///< column that names samples in files that are written
+};
+
+/// What a command line says about a job, with the defaults of what it leaves out.
+struct job_options : row_options {
   std::string codes;              ///< KnapFormer data codes, or empty
   std::size_t gpus = 0;           ///< 0: as many as the nodes, the codes or the first bags describe
   std::size_t gpus_per_node = 0;  ///< 0: 8, or as the nodes say
@@ -34,16 +42,12 @@ struct job_options {
   std::string measured;  ///< CSV file of measured times to fit the cost to, or empty
   double tflops = 0;     ///< of the fastest GPU, turns FLOP into predicted time; 0: 400
   std::string policy = "refine";
-  std::size_t most_per_gpu = 0;   ///< 0: no limit
-  std::vector<std::string> also;  ///< further caps, EXPR:N
-  std::string samples = "any";    ///< how many each bag gets
-  std::string then;               ///< what decides among the shortest plans, or empty
+  std::size_t most_per_gpu = 0;  ///< 0: no limit
+  std::string samples = "any";   ///< how many each bag gets
+  std::string then;              ///< what decides among the shortest plans, or empty
   std::uint32_t within_per_million = 0;
-  std::string together;        ///< columns whose equal values keep samples together, or empty
-  std::string apart;           ///< columns whose equal values keep samples apart, or empty
   std::string most;            ///< what each bag holds: a list or a file, or empty
   std::string starting_loads;  ///< what each bag has to do already: a list or a file, or empty
-  std::string id;              ///< column that names samples in files that are written, or empty
   bool no_shuffle = false;     ///< steps take the rows of the trace as they stand
   std::size_t batch = 0;       ///< samples per step; 0: eight per GPU, all rows with no_shuffle
   std::size_t steps = 0;       ///< 0: 10, and 1 where a step is all rows
@@ -60,11 +64,9 @@ struct job_options {
 /// The files that a job reads, by their options; the paths are those in `options`.
 [[nodiscard]] inline std::vector<file_option> inputs_of(job_options const& options)
 {
-  return {{"--trace", &options.trace},
-          {"--measured", &options.measured},
-          {"--speeds", &options.speeds},
-          {"--most", &options.most},
-          {"--starting-loads", &options.starting_loads}};
+  return {{"--trace", &options.trace}, {"--measured", &options.measured},
+          {"--nodes", &options.nodes}, {"--speeds", &options.speeds},
+          {"--most", &options.most},   {"--starting-loads", &options.starting_loads}};
 }
 
 /// One --bags, laid over the job's GPUs.
@@ -76,22 +78,28 @@ struct named_layout {
   std::vector<std::int64_t> starting_loads = {};  ///< of each bag, or empty
 };
 
-/// A job as its options describe it, with everything read that they name.
-struct job {
-  job_options options;
-  std::string source;  ///< what the samples are, for people
-  std::vector<ballast::data_code> codes;
-  table rows;                              ///< all of --trace, which may be a pipe: read once
-  row_ids ids;                             ///< of the rows of the trace
-  std::vector<ballast::tokens> trace;      ///< empty with codes
-  std::vector<std::int64_t> group_of_row;  ///< of the trace; empty where samples are on their own
-  std::vector<std::int64_t> apart_of_row;  ///< of the trace; empty where samples may be anywhere
-  ballast::placement_limits limits;        ///< those that are the same for every step
+/// What the rows of a file of samples say; empty where the options ask for nothing.
+struct trace_rows {
   struct row_cap {
     std::vector<std::int64_t> of_row;
     std::int64_t most_per_gpu;
   };
-  std::vector<row_cap> also;  ///< by row of the trace
+
+  std::vector<ballast::tokens> trace;  ///< lengths
+  std::vector<row_cap> also;
+  std::vector<std::int64_t> group_of_row;  ///< samples of one stay together
+  std::vector<std::int64_t> apart_of_row;  ///< samples of one stay apart
+  row_ids ids;
+};
+[[nodiscard]] outcome<trace_rows> read_rows(row_options const& options, table const& rows);
+
+/// A job as its options describe it, with everything read that they name.
+struct job : trace_rows {
+  job_options options;
+  std::string source;  ///< what the samples are, for people
+  std::vector<ballast::data_code> codes;
+  table rows;                        ///< all of --trace, which may be a pipe: read once
+  ballast::placement_limits limits;  ///< those that are the same for every step
   ballast::cluster machines;
   std::vector<named_layout> layouts;  ///< one for each --bags
   by_name::any_policy policy;
@@ -134,13 +142,6 @@ struct job {
     return speeds.empty() ? seconds_per_unit : seconds_per_unit * std::ranges::max(speeds);
   }
 };
-
-/// A cap as --also has it, EXPR:N.
-struct written_cap {
-  std::string expression;
-  std::int64_t most = 0;
-};
-[[nodiscard]] outcome<written_cap> read_cap(std::string const& text);
 
 /// Whether bags are to be chosen.
 [[nodiscard]] inline bool are_chosen(std::string_view bags)

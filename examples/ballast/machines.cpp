@@ -19,38 +19,6 @@
 #include <vector>
 
 namespace cli {
-namespace {
-
-/// A whole number from 1 to `most`, or 0 where the text is not one.
-std::uint32_t number_in(std::string_view text, std::uint32_t most)
-{
-  std::uint32_t number = 0;
-  auto const [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
-  bool const good = problem == std::errc{} && end == text.data() + text.size() && number <= most;
-  return good ? number : 0;
-}
-
-}  // namespace
-
-outcome<std::vector<std::uint32_t>> read_nodes(std::string const& text)
-{
-  constexpr std::uint32_t most_gpus = 1U << 24;
-  std::vector<std::uint32_t> nodes;
-  for (std::size_t first = 0; first <= text.size();) {
-    std::size_t const comma = std::min(text.find(',', first), text.size());
-    std::string_view const size = std::string_view(text).substr(first, comma - first);
-    nodes.push_back(number_in(size, most_gpus));
-    if (nodes.back() == 0) {
-      return usage(
-          fmt::format("--nodes: '{}' is no number of GPUs from 1 to {}; list the GPUs of "
-                      "every node, as in 8,8,8,8,5",
-                      size, most_gpus));
-    }
-    first = comma + 1;
-  }
-  return nodes;
-}
-
 outcome<std::vector<std::int64_t>> read_numbers(number_list const& list, std::string const& given)
 {
   std::vector<std::int64_t> numbers;
@@ -99,6 +67,13 @@ outcome<std::vector<std::int64_t>> read_of_each(number_list const& list, std::st
   return usage(fmt::format("{} has {}, and there are {}; give one for each, or one for all",
                            list.option, count_of(numbers->size(), "number"),
                            count_of(count, thing)));
+}
+
+outcome<std::vector<std::uint32_t>> read_nodes(std::string const& given)
+{
+  auto const read = read_numbers({"--nodes", "the GPUs of a node", 1, 1 << 24}, given);
+  if (!read) { return tl::unexpected(read.error()); }
+  return std::vector<std::uint32_t>(read->begin(), read->end());
 }
 
 outcome<std::vector<std::uint32_t>> read_speeds(std::string const& given, std::size_t gpus)

@@ -11,9 +11,6 @@
 
 namespace cli {
 
-/// The GPUs of every node, from a text such as 8,8,8,8,5.
-[[nodiscard]] outcome<std::vector<std::uint32_t>> read_nodes(std::string const& text);
-
 /// Whole numbers that an option gives.
 struct number_list {
   std::string_view option;
@@ -32,6 +29,9 @@ struct number_list {
                                                               std::string const& given,
                                                               std::size_t count,
                                                               std::string_view thing);
+
+/// The GPUs of every node.
+[[nodiscard]] outcome<std::vector<std::uint32_t>> read_nodes(std::string const& given);
 
 /// The speed of every GPU in rank order. Speeds are divided by what divides them all, so that their
 /// unit does not matter; none where all are equal.

@@ -109,7 +109,7 @@ void add_file(CLI::App& app, std::string const& name, std::string& target, std::
 /// The path of a file to read.
 void add_input(CLI::App& app, std::string const& name, std::string& target, std::string const& help)
 {
-  add_file(app, name, target, help + "; - for standard input");
+  add_file(app, name, target, help);
   app.get_option(name)->transform([](std::string const& path) {
     return path == "-" ? std::string(cli::standard_input) : path;
   });
@@ -119,11 +119,9 @@ void add_input(CLI::App& app, std::string const& name, std::string& target, std:
 void add_plan_file(CLI::App& app, std::string& target, std::string const& what,
                    std::string const& columns)
 {
-  add_file(
-      app, "--plan", target,
-      fmt::format("Write {} to this CSV file, - for standard output, or to JSON lines where its "
-                  "name ends in .jsonl: {}",
-                  what, columns));
+  add_file(app, "--plan", target,
+           fmt::format("Write {} to this file, CSV or .jsonl, - for standard output: {}", what,
+                       columns));
 }
 
 /// A column of a file.
@@ -146,8 +144,7 @@ void add_expression(CLI::App& app, std::string const& name, std::string& target,
 void add_numbers(CLI::App& app, std::string const& name, std::string& target,
                  std::string const& help)
 {
-  add_input(app, name, target,
-            help + ": a list such as 8,12,8, or a file with a number on each line");
+  add_input(app, name, target, help + ": a list, or a file with one on each line");
   app.get_option(name)->type_name("N,...|FILE");
 }
 
@@ -203,13 +200,12 @@ void add_limits(CLI::App& app, cli::job_options& options)
 }
 
 /// The file of samples, of which columns say how long they are and what they are called.
-template <class Options>
-void add_trace(CLI::App& app, Options& options)
+void add_trace(CLI::App& app, cli::row_options& options)
 {
   add_input(
       app, "--trace", options.trace,
-      "File of samples: CSV with a header row, or JSON lines, an object on each, whose nested "
-      "values are named a.b");
+      "File of samples: CSV with a header row, or JSON lines, whose nested values are named a.b; "
+      "- for standard input, as of every file that is read");
   add_expression(app, "--length", options.length,
                  "Length of a sample: a column, or a sum such as text_tokens+visual_tokens");
   add_column(app, "--id", options.id,
@@ -217,14 +213,13 @@ void add_trace(CLI::App& app, Options& options)
 }
 
 /// Columns whose values say what lies together.
-template <class Options>
-void add_keys(CLI::App& app, Options& options, std::string const& samples)
+void add_keys(CLI::App& app, cli::row_options& options, std::string const& samples)
 {
   add_column(
       app, "--together", options.together,
       "Column of the trace, or several as A,B: " + samples + " with the same values stay together");
   add_column(app, "--apart", options.apart,
-             "The same, with the same values stay apart; one without a value may lie anywhere");
+             "The same for samples that stay apart; one without a value may lie anywhere");
 }
 
 /// How a job is planned.
@@ -252,10 +247,7 @@ void add_job(CLI::App& app, cli::job_options& options)
       "GPUs of the job (default: as many as the nodes, codes or bags describe)");
   add_number<std::size_t>(app, "--gpus-per-node", options.gpus_per_node, 1, most,
                           "GPUs of a node (default: 8)");
-  app.add_option("--nodes", options.nodes,
-                 "Instead of both, GPUs of every node where they differ, such as 8,8,8,8,5")
-      ->type_name("N,N,...")
-      ->check(no_empty("text", "list the GPUs of every node"));
+  add_numbers(app, "--nodes", options.nodes, "Instead of both, GPUs of every node");
   add_numbers(app, "--speeds", options.speeds, "Speed of every GPU in rank order");
   app.add_option("--bags", options.bags,
                  "Compute bags such as g1n2+g2n1+g4n1, repeated over the job; give the option "

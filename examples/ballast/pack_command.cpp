@@ -22,8 +22,6 @@
 namespace cli {
 namespace {
 
-using ballast::tokens;
-
 /// How much more than the bound: 0 where nothing is bounded.
 double above(double value, double bound)
 {
@@ -79,7 +77,7 @@ std::string limits_text(pack_options const& options)
 std::string row_of(std::string const& name, pack_run const& run, packed_step const& step)
 {
   return fmt::format(
-      "{:<8}{:>9}{:>9}{:>10}{:>8.2f} %{:>8}{:>10}{:>10}{:>8.2f} %{:>7.1f} %{:>10}\n", name,
+      "{:<8}{:>9}{:>9}{:>10}{:>8.1f} %{:>8}{:>10}{:>10}{:>8.1f} %{:>7.1f} %{:>10}\n", name,
       step.samples, step.bins, step.fewest,
       100 * above(static_cast<double>(step.bins), static_cast<double>(step.fewest)), step.empty,
       step.largest, step.largest_bound,
@@ -150,48 +148,6 @@ nlohmann::ordered_json to_json(pack_run const& run)
   return json;
 }
 
-/// What samples take of a cap, in the order of the trace.
-struct trace_cap {
-  std::vector<tokens> of;
-  std::int64_t most = 0;
-};
-
-/// What the rows of the trace say.
-struct trace_rows {
-  std::vector<tokens> lengths;
-  std::vector<trace_cap> also;
-  std::vector<std::int64_t> together;
-  std::vector<std::int64_t> apart;
-  row_ids ids;
-};
-
-outcome<trace_rows> read_rows(pack_options const& options)
-{
-  auto const read = read_table(options.trace);
-  if (!read) { return tl::unexpected(read.error()); }
-  auto lengths = read_lengths(*read, options.length, "--length");
-  if (!lengths) { return tl::unexpected(lengths.error()); }
-  trace_rows rows;
-  rows.lengths = std::move(*lengths);
-  for (std::string const& each : options.also) {
-    auto const own = read_cap(each);
-    if (!own) { return tl::unexpected(own.error()); }
-    auto of = read_lengths(*read, own->expression, "--also");
-    if (!of) { return tl::unexpected(of.error()); }
-    rows.also.push_back({std::move(*of), own->most});
-  }
-  auto together = numbers_of_column(*read, "--together", options.together);
-  if (!together) { return tl::unexpected(together.error()); }
-  rows.together = std::move(*together);
-  auto apart = numbers_of_column(*read, "--apart", options.apart, empty_fields::differ);
-  if (!apart) { return tl::unexpected(apart.error()); }
-  rows.apart = std::move(*apart);
-  auto ids = read_ids(*read, options.id);
-  if (!ids) { return tl::unexpected(ids.error()); }
-  rows.ids = std::move(*ids);
-  return rows;
-}
-
 /// The limits of the step of so many rows from `first` on.
 ballast::placement_limits limits_of(pack_options const& options, trace_rows const& rows,
                                     ballast::counts samples, std::size_t first, std::size_t count)
@@ -200,16 +156,16 @@ ballast::placement_limits limits_of(pack_options const& options, trace_rows cons
     return all.empty() ? all : all.subspan(first, count);
   };
   ballast::placement_limits limits;
-  limits.together = of_step(rows.together);
-  limits.apart = of_step(rows.apart);
+  limits.together = of_step(rows.group_of_row);
+  limits.apart = of_step(rows.apart_of_row);
   limits.samples = samples;
   if (options.rounded_to == 1) {
     limits.most_per_gpu = options.most_per_gpu;
   } else {
     limits.also.add({.most_per_gpu = options.most_per_gpu, .rounded_to = options.rounded_to});
   }
-  for (trace_cap const& each : rows.also) {
-    limits.also.add({.of = of_step(each.of), .most_per_gpu = each.most});
+  for (trace_rows::row_cap const& each : rows.also) {
+    limits.also.add({.of = of_step(each.of_row), .most_per_gpu = each.most_per_gpu});
   }
   if (options.is_level) { limits.then = ballast::most_level; }
   return limits;
@@ -228,9 +184,11 @@ outcome<pack_run> run_pack(pack_options const& options)
   }
   auto const samples = read_samples(options.samples);
   if (!samples) { return tl::unexpected(samples.error()); }
-  auto rows = read_rows(options);
+  auto const file = read_table(options.trace);
+  if (!file) { return tl::unexpected(file.error()); }
+  auto rows = read_rows(options, *file);
   if (!rows) { return tl::unexpected(rows.error()); }
-  auto const* const trace = &rows->lengths;
+  auto const* const trace = &rows->trace;
   if (options.batch > trace->size()) {
     return usage(fmt::format("--batch: {} a step are more than the {} of {}; give at most {}",
                              count_of(options.batch, "sample"), count_of(trace->size(), "row"),

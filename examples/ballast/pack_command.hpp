@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "job.hpp"
 #include "outcome.hpp"
-#include "table.hpp"
 
 #include <ballast/core.hpp>
 #include <ballast/partition/packing/pack.hpp>
@@ -10,15 +10,9 @@
 namespace cli {
 
 /// What the command line of `ballast pack` says, with the defaults of what it leaves out.
-struct pack_options {
-  std::string trace;              ///< file of samples
-  std::string length;             ///< expression over its columns
+struct pack_options : row_options {
   std::int64_t most_per_gpu = 0;  ///< in a bin
   std::int64_t rounded_to = 1;    ///< lengths are rounded up to multiples of it
-  std::vector<std::string> also;  ///< further caps, as EXPR:N
-  std::string together;           ///< columns whose equal values share a bin, or empty
-  std::string apart;              ///< columns whose equal values do not, or empty
-  std::string id;                 ///< column that names samples in what is written, or empty
   ballast::bins bins;
   std::string samples = "any";  ///< how many a bin gets
   bool is_level = false;        ///< whether the largest bin is made least

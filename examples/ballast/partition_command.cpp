@@ -92,8 +92,8 @@ std::string table_of(partition_run const& run)
   }
   totals const all = add_up(run);
   out += fmt::format(
-      "\npolicy {}\n{}, {} proven optimal ({:.1f} %), {} on average, gap {:.4f} % on average and "
-      "{:.4f} % at most\n",
+      "\npolicy {}\n{}, {} proven optimal ({:.1f} %), {} on average, gap {:.1f} % on average and "
+      "{:.1f} % at most\n",
       run.options.policy, count_of(run.solved.size(), "instance"), all.proven,
       100 * proven_share(run, all), duration_text(all.microseconds_mean * 1e-6), 100 * all.gap_mean,
       100 * all.gap_max);

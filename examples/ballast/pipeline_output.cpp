@@ -183,7 +183,7 @@ std::string table_of(pipeline_run const& run, std::array<shown_order, 2> const& 
     double const above = plan.lower_bound == 0 ? 0
                                                : static_cast<double>(makespan - plan.lower_bound) /
                                                      static_cast<double>(plan.lower_bound);
-    return fmt::format("{:<10}{:>20}{:>10.1f} %{:>10.2f} %\n", name, aligned_text(run, makespan),
+    return fmt::format("{:<10}{:>20}{:>10.1f} %{:>10.1f} %\n", name, aligned_text(run, makespan),
                        100 * idle, 100 * above);
   };
   out += fmt::format("{:<10}{:>20}{:>12}{:>12}\n", "", "makespan", "idle", "above bound");

@@ -200,7 +200,7 @@ std::string table_of(plan_run const& run)
   for (planned const& layout : run.layouts) {
     summary const mean = summarise(layout);
     out += fmt::format(
-        "{:<14}{:>8}{:>8}{:>8.3f}{:>8.3f}{:>6.1f} %{:>6.1f} %{:>6.2f} %{:>6.1f} %{:>10}\n",
+        "{:<14}{:>8}{:>8}{:>8.3f}{:>8.3f}{:>6.1f} %{:>6.1f} %{:>6.1f} %{:>6.1f} %{:>10}\n",
         layout.bags, ratio_text(mean.wir_before), ratio_text(mean.wir_after),
         mean.balance_ratio_before, mean.balance_ratio_after, 100 * mean.idle_before,
         100 * mean.idle_after, 100 * mean.gap_max, 100 * mean.moved_share,
