@@ -192,7 +192,8 @@ void shard(std::vector<tokens> const& lengths)
             .value()
             .digest());
   std::vector<ballast::row_mask> const masks = {{}, {.window = 512, .layers = 3}};
-  print("sharding/rows", ballast::split_rows(lengths, 8, masks).value().digest());
+  print("sharding/rows",
+        ballast::split_rows(std::span(lengths).first(400), 8, masks).value().digest());
 }
 
 }  // namespace

@@ -78,7 +78,7 @@ toy::gradients expected_of(toy::job const& job)
 TEST(NcclPairs, RunPipelinesWithTheGradientsOfOneRank)
 {
   ballast::random_source random(4546);
-  for (int trial = 0; trial < 25; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(25, 4); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const job = toy::draw(random, 8);
     toy::result_of_one_rank const alone(job);
@@ -104,7 +104,7 @@ TEST(NcclPairs, RunPipelinesWithTheGradientsOfOneRank)
 TEST(NcclPairs, CarryOutPlannedSchedulesWithinTheirMemory)
 {
   ballast::random_source random(6366);
-  for (int trial = 0; trial < 25; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(25, 4); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto const job = toy::draw_split(random, 1 + random.below(6));
     toy::result_of_one_rank const alone(job);
@@ -173,7 +173,7 @@ class queued_stage {
 TEST(NcclPairs, GiveAStageArraysOfTheDeviceWhichItsKernelsUseLater)
 {
   ballast::random_source random(4547);
-  for (int trial = 0; trial < 25; ++trial) {
+  for (int trial = 0; trial < ballast_test::trials_of(25, 4); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     auto job = toy::draw(random, 8);
     job.setup.tensor = ballast::pipeline_setup::tensor_gradients::copies;
