@@ -18,8 +18,20 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-// Rule 1: a header lies under detail/ exactly when all of its names are in ballast::detail; macros
-// are public.
+// Whether a header defines what a public one declares, which includes it where BALLAST_COMPILED does not
+// bring that.
+bool is_definition(source_file const& internal, std::vector<source_file> const& headers)
+{
+  std::string_view const path = internal.path;
+  std::string const included = "#ifndef BALLAST_COMPILED\n#include <" +
+                               std::string(path.substr(path.find("ballast/"))) + ">\n#endif";
+  return std::ranges::any_of(headers, [&](source_file const& header) {
+    return !is_internal(header.path) && header.text.find(included) != header.text.npos;
+  });
+}
+
+// Rule 1: a header lies under detail/ exactly when all of its names are in ballast::detail, or are
+// declared by the public header that it defines them for; macros are public.
 problems misplaced_headers(std::vector<source_file> const& tree)
 {
   problems found;
@@ -29,7 +41,7 @@ problems misplaced_headers(std::vector<source_file> const& tree)
     bool const is_public =
         !structure::macros_defined_by(file).empty() ||
         std::ranges::any_of(own, [](auto const& each) { return !each.internal; });
-    if (is_internal(file.path) && is_public) {
+    if (is_internal(file.path) && is_public && !is_definition(file, tree)) {
       found.push_back(file.path + ": lies under detail/ and has public names");
     }
     if (!is_internal(file.path) && !is_public) {
@@ -73,16 +85,6 @@ problems leaked_internals(std::vector<source_file> const& tree)
 // or a public header includes it only where BALLAST_COMPILED does not bring what it defines. Who names
 // one of its names uses it.
 constexpr std::size_t longest_room = 700;
-
-bool is_definition(source_file const& internal, std::vector<source_file> const& headers)
-{
-  std::string_view const path = internal.path;
-  std::string const included = "#ifndef BALLAST_COMPILED\n#include <" +
-                               std::string(path.substr(path.find("ballast/"))) + ">\n#endif";
-  return std::ranges::any_of(headers, [&](source_file const& header) {
-    return !is_internal(header.path) && header.text.find(included) != header.text.npos;
-  });
-}
 
 problems lonely_internals(std::vector<source_file> const& headers)
 {
@@ -132,12 +134,12 @@ struct budget {
 // Rule 7: what each floor may hold. A change that needs more says in its message what it replaces,
 // and changes the number here.
 std::map<std::string, budget> const budgets = {
-    {"core", {2013, 40}},     {"text", {975, 9}},       {"workload", {717, 19}},
-    {"cost", {3596, 47}},     {"topology", {1232, 19}}, {"partition", {19483, 59}},
+    {"core", {2038, 40}},     {"text", {973, 9}},       {"workload", {717, 19}},
+    {"cost", {3516, 45}},     {"topology", {1314, 19}}, {"partition", {19570, 59}},
     {"sharding", {4177, 20}}, {"pipeline", {7367, 57}}, {"parallelism", {10639, 51}},
-    {"comm", {3142, 30}},     {"gpu", {2994, 17}},      {"route", {4769, 50}},
-    {"cuda", {3483, 31}},     {"runtime", {10807, 67}}, {"report", {1098, 15}},
-    {"interop", {430, 4}},    {"umbrellas", {262, 0}},  {"version.hpp", {9, 0}}};
+    {"comm", {3446, 30}},     {"gpu", {2997, 17}},      {"route", {4993, 50}},
+    {"cuda", {3483, 31}},     {"runtime", {10991, 67}}, {"report", {994, 15}},
+    {"interop", {432, 4}},    {"umbrellas", {266, 0}},  {"version.hpp", {9, 0}}};
 
 std::map<std::string, budget> sizes_of(std::vector<source_file> const& headers)
 {
@@ -147,7 +149,10 @@ std::map<std::string, budget> sizes_of(std::vector<source_file> const& headers)
     std::string const floor(is_umbrella(header.path) ? "umbrellas"
                                                      : structure::floor_name(header.path));
     sizes[floor].lines += lines_of(header.text).size();
-    for (auto const& [name, internal] : structure::declarations_of(header)) {
+    if (is_internal(header.path)) { continue; }
+    source_file declared = header;  // without the definitions at its end
+    declared.text = header.text.substr(0, header.text.find("\n#ifndef BALLAST_COMPILED\n"));
+    for (auto const& [name, internal] : structure::declarations_of(declared)) {
       if (!internal) { names[floor].insert(name); }
     }
   }
@@ -255,7 +260,7 @@ TEST(Budgets, CountLinesAndPublicNames)
   std::vector<source_file> const tree = {{"ballast/cost/a.hpp", "struct a {\n};\nint f(int x);\n"},
                                          {"ballast/cost.hpp", "\n"}};
   auto const with = [&](budget cost) {
-    return over_budget(tree, {{"cost", cost}, {"umbrellas", {1, 0}}});
+    return over_budget(tree, {{"cost", cost}, {"umbrellas", {266, 0}}});
   };
   EXPECT_THAT(with({3, 2}), IsEmpty());
   EXPECT_THAT(with({2, 1}), ElementsAre("cost: has 3 lines, more than 2",

@@ -4,6 +4,7 @@
 #include <ballast/comm/communicator.hpp>
 #include <ballast/core.hpp>
 
+/// The sentences of failures, which communicator.hpp declares.
 namespace ballast::inline v0 {
 
 namespace comm_failure {

@@ -51,6 +51,7 @@ BALLAST_ONCE told_text::told_text(std::string_view text)
   if (is_cut) { std::copy(cut.begin(), cut.end(), bytes.data() + shown); }
 }
 
+/// What a thread and who asks it share.
 struct asked_thread::state {
   std::exception_ptr thrown;  // the thread's while it is asked
   std::mutex mutex;
