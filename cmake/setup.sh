@@ -76,6 +76,5 @@ if [[ -n ${BALLAST_TRACE-} ]]; then
 fi
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 [[ $preset != docs ]] || exec cmake/docs/build.sh build/docs
-[[ $preset != demo ]] || echo "setup: the program is compiled, about two minutes of one core;" \
-  "[done/all] counts what is compiled. Headers of a C++ program take seconds: docs/results/compile_times.md"
+[[ $preset != demo ]] || echo "setup: compiling the program, about two minutes of one core; [done/all] counts files"
 exec cmake --workflow --preset "$preset"
