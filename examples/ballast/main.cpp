@@ -326,8 +326,8 @@ CLI::App& add_partition(CLI::App& app, cli::partition_options& options)
 
 CLI::App& add_pack(CLI::App& app, cli::pack_options& options)
 {
-  auto& pack = *app.add_subcommand(
-      "pack", "Pack samples into as few bins as possible, none above a cap");
+  auto& pack =
+      *app.add_subcommand("pack", "Pack samples into as few bins as possible, none above a cap");
   add_trace(pack, options);
   constexpr std::size_t most = std::size_t{1} << 24;
   add_number<std::int64_t>(pack, "--most-per-gpu", options.most_per_gpu, 1, std::int64_t{1} << 40,

@@ -29,9 +29,9 @@ TEST(MeasuredTimes, AreOfCallsForFitLatency)
 
 TEST(MeasuredTimes, AreOfStepsForFitSteps)
 {
-  auto const read = read_measured_times(
-                        "length_sum,square_sum,sequences,gpus,seconds\n18000,81000000,4,2,0.93\n")
-                        .value();
+  auto const read =
+      read_measured_times("length_sum,square_sum,sequences,gpus,seconds\n18000,81000000,4,2,0.93\n")
+          .value();
   EXPECT_THAT(read.calls, IsEmpty());
   ASSERT_EQ(read.steps.size(), 1U);
   EXPECT_EQ(read.steps[0].length_sum, 18000);

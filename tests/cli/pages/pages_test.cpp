@@ -101,8 +101,7 @@ TEST(HtmlPage, ShowsNumbersBetweenAChartAndItsExplanation)
   auto const drawn = [](chart_size const& size) {
     return fmt::format("<svg viewBox=\"0 0 {} 1\"></svg>", size.width);
   };
-  page.add_chart("heading", "explanation", drawn,
-                 {{"name", "value", "hint"}});
+  page.add_chart("heading", "explanation", drawn, {{"name", "value", "hint"}});
   std::string const text = page.markup();
   EXPECT_EQ(all(text, ".value").front().text, "value");
   EXPECT_LT(text.find("explanation"), text.find("<dl class=\"figures\">"));
