@@ -284,10 +284,10 @@ ballast::result<void> pad_into(ballast::grid_plan& plan, ballast::sample_batch c
   if (!padded) { return tl::unexpected(padded.error()); }
   plan = std::move(*padded);
   plan.fewest_microbatches = fewest;
-  using reason = ballast::grid_plan::decision::reason;
-  plan.decided.by = !is_found                 ? reason::given
-                    : *slots.number == fewest ? reason::cap
-                                              : reason::search;
+  using decided_by = ballast::grid_plan::decision::reason;
+  plan.decided.by = !is_found                 ? decided_by::given
+                    : *slots.number == fewest ? decided_by::cap
+                                              : decided_by::search;
   std::int64_t moved = 0;
   std::int64_t total = 0;
   for (std::size_t sample = 0; sample < lengths.size(); ++sample) {

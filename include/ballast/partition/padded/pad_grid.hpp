@@ -4,6 +4,8 @@
 #include <ballast/core.hpp>
 #include <ballast/partition/grid/grid_plan.hpp>
 #include <ballast/partition/packing/packing_plan.hpp>
+#include <ballast/partition/placement_limits.hpp>
+#include <ballast/topology/bag_layout.hpp>
 
 namespace ballast::inline v0 {
 
@@ -19,9 +21,19 @@ namespace detail {
 class padded_ref {
  public:
   template <class F>
+    requires(!std::is_function_v<F>)
   explicit padded_ref(F const& cost_of)
       : cost_of_(&cost_of), call_([](void const* self, tokens source, tokens target) {
           return static_cast<cost_units>((*static_cast<F const*>(self))(source, target));
+        })
+  {}
+  template <class F>
+    requires std::is_function_v<F>
+  explicit padded_ref(F& cost_of)
+      : cost_of_(reinterpret_cast<void const*>(&cost_of)),
+        call_([](void const* self, tokens source, tokens target) {
+          return static_cast<cost_units>(
+              reinterpret_cast<F*>(const_cast<void*>(self))(source, target));
         })
   {}
   [[nodiscard]] cost_units operator()(tokens source, tokens target) const
