@@ -175,7 +175,6 @@ struct plan_step {
   }
 };
 
-// [trainer]
 // A trainer: what it has fetched of a step is computed by its stage of the pipeline.
 template <point_to_point C>
 void train(C& all, C& trainers, job const& planned, std::size_t steps,
@@ -196,7 +195,6 @@ void train(C& all, C& trainers, job const& planned, std::size_t steps,
   }
   or_throw(data.finish());
 }
-// [trainer]
 
 // What a trainer has seen of some steps.
 struct outcome {
