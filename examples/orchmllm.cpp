@@ -104,11 +104,11 @@ std::uint64_t digest_of(orchestrated_step const& step, rank_id rank, block::in s
   return sum;
 }
 
-// [orchmllm]
 // One rank's part of a training of some steps; read(step) says what it reads in a step.
 template <communicator C, class Read>
 outcome train(C& comm, model const& trained, Read const& read)
 {
+  // [orchmllm]
   auto const [vision, speech, llm] = phases_of(trained, comm.size(), longest_processing_time{},
                                                padded_batches{}, longest_processing_time{});
   orchestrator step(comm, std::tuple{vision, speech}, llm);
@@ -146,6 +146,7 @@ outcome train(C& comm, model const& trained, Read const& read)
       or_throw(step.reverse_to_encoder(modality, rows_of(dx_there, dx, width)));
     }
   }
+  // [orchmllm]
   for (auto* const each : {&encoders[image], &encoders[audio], &language}) {
     auto const sum = block::sum_over_ranks(comm, each->gradients());
     all.gradients.insert(all.gradients.end(), sum.begin(), sum.end());
@@ -153,7 +154,6 @@ outcome train(C& comm, model const& trained, Read const& read)
   all.loss = block::sum_over_ranks(comm, all.loss);
   return all;
 }
-// [orchmllm]
 
 // Everything stays where it was read.
 struct as_read {
