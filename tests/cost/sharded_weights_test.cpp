@@ -11,7 +11,6 @@ namespace {
 using ballast::sharded_weights;
 using ballast::time_units;
 
-// [two_layers]
 // Two layers of 400 bytes of weights and 400 of gradients on four ranks, whose links take a
 // picosecond for a byte: 300 bytes of a layer come from others, and as many of its gradients leave.
 constexpr sharded_weights two_layers{.layers = 2,
@@ -20,7 +19,6 @@ constexpr sharded_weights two_layers{.layers = 2,
                                      .gradient_bytes = 800,
                                      .optimizer_bytes = 4800,
                                      .bytes_per_second = 1'000'000'000'000};
-// [two_layers]
 
 TEST(ShardedWeights, AreThoseOfTwoLayersByHand)
 {
