@@ -2,7 +2,6 @@
 // mpirun -np 4 first_mpi [seconds]: a step over MPI, and what to do when a rank does not come. With
 // seconds, the last rank comes that much later.
 
-// [first_mpi]
 #include <ballast/ballast.hpp>
 #include <ballast/comm/mpi_communicator.hpp>
 
@@ -21,6 +20,7 @@ namespace {
 
 using namespace ballast;
 
+// [first_mpi]
 result<tokens> tokens_to_compute(mpi_communicator& comm, std::vector<tokens> const& read)
 {
   auto const all = gather_samples(comm, read);
@@ -53,6 +53,7 @@ constexpr std::chrono::milliseconds deadline = std::chrono::seconds(2);
   MPI_Abort(MPI_COMM_WORLD, 1);
   std::abort();
 }
+// [first_mpi]
 
 void train(rank_id self, std::vector<tokens> const& read, std::chrono::seconds late)
 try {
@@ -81,4 +82,3 @@ int main(int argc, char** argv)
   train(to_id<rank_id>(static_cast<std::size_t>(rank)), read, late);
   MPI_Finalize();
 }
-// [first_mpi]

@@ -530,7 +530,6 @@ TEST(PlaceExperts, AddsTheFewestCopiesForOneBatch)
 
 TEST(PlaceExperts, CopiesAsThePageSays)
 {
-  // [copies]
   // Two experts at home on each of four GPUs, which hold three; tokens of one batch.
   std::vector<std::int64_t> const tokens = {70, 10, 20, 20, 10, 30, 20, 20};
   std::vector<std::uint32_t> const slots(4, 3);
@@ -545,7 +544,6 @@ TEST(PlaceExperts, CopiesAsThePageSays)
           .value();
   auto const shares = ballast::share_experts(tokens, placed.gpus, slots.size()).value();
   // Three copies of the first expert: every GPU computes 50. Within 10 % two copies are enough.
-  // [copies]
   EXPECT_EQ(shares.makespan, (ratio{50, 1}));
   EXPECT_EQ(placed.gpus[expert_id{0}].size(), 4U);
 }

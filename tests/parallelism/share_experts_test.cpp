@@ -21,7 +21,6 @@ places places_of(std::vector<std::vector<std::size_t>> const& rows)
 
 TEST(ShareExperts, AreTheBestForWhatARouterCounts)
 {
-  // [share]
   // Expert 0 is on GPUs 0 and 1, expert 1 on GPUs 1 and 2, expert 2 on GPU 2.
   ballast::jagged<ballast::expert_id, ballast::rank_id> gpus;
   using ballast::rank_id;
@@ -33,7 +32,6 @@ TEST(ShareExperts, AreTheBestForWhatARouterCounts)
   std::vector<std::int64_t> const counted = {70, 10, 40};  // tokens of this batch
   auto const shares = ballast::share_experts(counted, gpus, 3).value();
   // Even shares would be 35, 40 and 45; the best are 40 each: shares.parts / shares.unit.
-  // [share]
   EXPECT_EQ(shares.makespan, (ratio{40, 1}));
   EXPECT_TRUE(shares.proven_optimal());
 }
