@@ -44,7 +44,6 @@ TEST(SequenceRows, ReachEveryGpuOfTheBagAndTheirGradientsTheReader)
       auto const& source = step.source;
       auto const& owner = step.owner;
       std::vector<std::int64_t> drows(rows.size());
-      // [sequence_rows]
       auto const beside = ballast::plan_sequence_rows(source, owner, bags, comm.rank());
       std::vector<std::int64_t> repeated(width *
                                          static_cast<std::size_t>(beside.route.rows_before));
@@ -52,7 +51,6 @@ TEST(SequenceRows, ReachEveryGpuOfTheBagAndTheirGradientsTheReader)
       ballast::repeat_rows<std::int64_t>(beside.copies, rows, repeated);
       auto const sent =  // row i of `found` is of sequence i of the rank's bag
           ballast::route(comm, beside.route, memory, rows_of(repeated, found, width));
-      // [sequence_rows]
       EXPECT_TRUE(sent);
       EXPECT_EQ(found, there);
       // Each rank's gradient is its number, and 1.
