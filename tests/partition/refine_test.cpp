@@ -153,13 +153,11 @@ TEST(Refine, ComesCloseWhereLengthsAreMultiples)
 
 TEST(Refine, IsOneWordAroundAnotherPolicy)
 {
-  // [refine]
   std::vector<ballast::tokens> const lengths{300, 300, 200, 200, 200};
   auto const cost = [](ballast::tokens length) { return length; };
   auto const bags = ballast::one_gpu_bags(2);
   auto const greedy = ballast::partition(lengths, bags, cost, {}, longest_processing_time{});
   auto const plan = ballast::partition(lengths, bags, cost, {}, refine{longest_processing_time{}});
-  // [refine]
   ASSERT_TRUE(greedy && plan);
   EXPECT_EQ(greedy->makespan, (ratio{700, 1}));
   EXPECT_EQ(plan->makespan, (ratio{600, 1}));
