@@ -61,12 +61,10 @@ double train_step(thread_communicator& comm, bag_layout const& bags,
 
 int main()
 {
-  // [own_machines]
   auto machines = cluster_of({8, 8, 8, 8, 5}).value();
   machines.gpu_speeds.assign(32, 100);
   machines.gpu_speeds.resize(37, 60);  // the node of five has older GPUs
   bag_layout const bags("g8n3+g1n8+g4n1+g1n1"_bags, machines);
-  // [own_machines]
   auto const gaps = run_ranks(37, [&](thread_communicator& comm) {
     return train_step(comm, bags, documents_read_by(comm.rank()));
   });

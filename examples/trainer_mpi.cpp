@@ -2,7 +2,6 @@
 // mpirun -np 8 trainer_mpi: trains a transformer block over MPI, every step balanced over compute
 // bags.
 
-// [trainer_mpi]
 #include "common/gradient_sum.hpp"       // defines: block::{sum_over_ranks, print_step}
 #include "common/step_reader.hpp"        // defines: block::step_reader
 #include "common/transformer_block.hpp"  // defines: block::{transformer_block, parameters, values}
@@ -23,6 +22,7 @@ namespace {
 
 using namespace ballast;
 
+// [trainer_mpi]
 void train(mpi_communicator& comm, bag_layout const& bags, std::size_t steps)
 {
   block::shape const shape;
@@ -56,6 +56,7 @@ void train(mpi_communicator& comm, bag_layout const& bags, std::size_t steps)
     if (comm.rank() == rank_id{0}) { block::print_step(step, whole_loss[0], sum); }
   }
 }
+// [trainer_mpi]
 
 }  // namespace
 
@@ -72,4 +73,3 @@ int main(int argc, char** argv)
   }
   MPI_Finalize();
 }
-// [trainer_mpi]
