@@ -20,13 +20,11 @@ using namespace ballast_test;
 
 TEST(StartingLoads, SendASampleToTheRankThatHasLess)
 {
-  // [starting]
   std::vector<ballast::tokens> const lengths = {3000};
   std::vector<std::int64_t> const before = {10'000, 2'000};  // of each rank, in the cost's unit
   auto const plan = ballast::partition(lengths, ballast::one_gpu_bags(2), std::identity{},
                                        {.starting_loads = before});
   // The sample goes to rank 1, and the makespan is 10,000: no plan is shorter.
-  // [starting]
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_EQ(plan->owner[sample_id{0}], bag_id{1});
   EXPECT_EQ(plan->loads, (std::vector<std::int64_t>{10'000, 5'000}));
