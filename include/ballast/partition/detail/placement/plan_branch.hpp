@@ -528,6 +528,11 @@ bool try_all_plans(plan_state& plan, Goal& goal, work_budget& work, workspace& m
   return all.ended();
 }
 
+#ifdef BALLAST_COMPILED
+extern template bool try_all_plans(plan_state&, least_makespan&, work_budget&, workspace&);
+extern template bool try_all_plans(plan_state&, level_finish&, work_budget&, workspace&);
+#endif
+
 /// Makes small, one after the other, the largest finishes of the quantities that do not bind. What
 /// binds, in which the plan ends last, is settled: lanes keep to when it ends. `lower(quantities)`
 /// lowers the others until the latest of these binds, which is settled too, and so on.

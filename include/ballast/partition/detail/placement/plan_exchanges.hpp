@@ -23,46 +23,8 @@ namespace ballast::inline v0::detail {
 class plan_exchanges {
  public:
   /// Others may not change the plan meanwhile.
-  plan_exchanges(plan_state& plan, std::uint64_t quantities, work_budget& work,
-                 workspace::frame& scratch, workspace& memory)
-      : plan_(plan),
-        problem_(plan.problem()),
-        quantities_(quantities),
-        depth_(problem_.quantities),
-        counts_at_(depth_ + problem_.limits.size()),
-        width_(counts_at_ + (problem_.counts.is_any(plan.items()) ? 0 : 2)),
-        work_(work),
-        memory_(memory),
-        is_open_(problem_.is_open()),
-        rows_(problem_, scratch),
-        by_idle_(scratch.take<std::uint32_t>(problem_.sums_rows ? plan.places() : 0)),
-        has_speeds_(problem_.lane_of.empty() && !problem_.has_one_speed()),
-        loads_(scratch.take<cost_units>(plan.lanes() * depth_)),
-        order_(scratch.take<std::uint32_t>(plan.lanes() * depth_)),
-        first_(scratch.take<std::size_t>(plan.places())),
-        sizes_(scratch.take<std::size_t>(plan.places())),
-        lane_first_(scratch.take<std::size_t>(plan.lanes() + 1)),
-        lane_places_(scratch.take<std::uint32_t>(plan.places())),
-        bounds_(scratch.take<cost_units>(2 * width_)),
-        undo_(scratch.take<exchanged>(most_undone)),
-        given_(scratch, width_),
-        taken_(scratch, width_)
-  {
-    list_lanes();
-    std::size_t const all = plan.items() + free_places * plan.places();
-    items_ = scratch.take<std::uint32_t>(all * depth_);
-    costs_ = scratch.take<cost_units>(all * depth_ * width_);
-    for (std::size_t lane = 0; lane < plan.lanes(); ++lane) {
-      for (std::size_t d = 0; d < depth_; ++d) { loads_[lane * depth_ + d] = plan.load(lane, d); }
-    }
-    list_places();
-    for (std::size_t d = 0; d < depth_; ++d) {
-      auto const order = lightest_first(d);
-      std::iota(order.begin(), order.end(), std::uint32_t{0});
-      std::sort(order.begin(), order.end(),
-                [&](std::uint32_t a, std::uint32_t b) { return is_lighter(d, a, b); });
-    }
-  }
+  BALLAST_ONCE plan_exchanges(plan_state& plan, std::uint64_t quantities, work_budget& work,
+                              workspace::frame& scratch, workspace& memory);
 
   /// When the last lane finishes, or all rows have, where bags meet after each.
   [[nodiscard]] ratio latest() const
@@ -75,36 +37,10 @@ class plan_exchanges {
   /// Relieves the lane that finishes last until the target is met or nothing helps; then makes a few
   /// random exchanges and goes on, and takes all back where that ends later: until so many times in
   /// a row nothing is gained.
-  void run(ratio target, std::uint64_t most_failures)
-  {
-    descend(target);
-    random_source random(plan_.items());
-    for (std::uint64_t failures = 0;
-         failures < most_failures && is_late(target) && plan_.lanes() > 1 && plan_.items() > 0;
-         ++failures) {
-      ratio const before = latest();
-      made_ = 0;
-      if (is_crowded_) { descend(target); }
-      shake(random);
-      while (made_ + 1 < most_undone && improve(target, plan_.items() <= most_in_pairs)) {}
-      ratio const after = latest();
-      if (after > before) { take_back(); }
-      if (after < before) { failures = 0; }
-    }
-  }
+  BALLAST_ONCE void run(ratio target, std::uint64_t most_failures);
 
   /// Relieves the lane that finishes last, then any, until nothing helps.
-  void level()
-  {
-    for (bool helped = true; helped && !work_.spent();) {
-      std::size_t const last = lightest_first(heaviest()).back();
-      helped = relieve(last, true);
-      for (std::size_t lane = 0; !helped && lane < plan_.lanes(); ++lane) {
-        helped = lane != last && relieve(lane, true);
-      }
-      made_ = 0;
-    }
-  }
+  BALLAST_ONCE void level();
 
  private:
   static constexpr std::uint32_t no_item = ~std::uint32_t{0};
@@ -820,5 +756,81 @@ class plan_exchanges {
   std::span<std::uint32_t> items_;  ///< by quantity and place
   std::span<cost_units> costs_;
 };
+
+#ifndef BALLAST_COMPILED
+
+BALLAST_ONCE plan_exchanges::plan_exchanges(plan_state& plan, std::uint64_t quantities,
+                                            work_budget& work, workspace::frame& scratch,
+                                            workspace& memory)
+    : plan_(plan),
+      problem_(plan.problem()),
+      quantities_(quantities),
+      depth_(problem_.quantities),
+      counts_at_(depth_ + problem_.limits.size()),
+      width_(counts_at_ + (problem_.counts.is_any(plan.items()) ? 0 : 2)),
+      work_(work),
+      memory_(memory),
+      is_open_(problem_.is_open()),
+      rows_(problem_, scratch),
+      by_idle_(scratch.take<std::uint32_t>(problem_.sums_rows ? plan.places() : 0)),
+      has_speeds_(problem_.lane_of.empty() && !problem_.has_one_speed()),
+      loads_(scratch.take<cost_units>(plan.lanes() * depth_)),
+      order_(scratch.take<std::uint32_t>(plan.lanes() * depth_)),
+      first_(scratch.take<std::size_t>(plan.places())),
+      sizes_(scratch.take<std::size_t>(plan.places())),
+      lane_first_(scratch.take<std::size_t>(plan.lanes() + 1)),
+      lane_places_(scratch.take<std::uint32_t>(plan.places())),
+      bounds_(scratch.take<cost_units>(2 * width_)),
+      undo_(scratch.take<exchanged>(most_undone)),
+      given_(scratch, width_),
+      taken_(scratch, width_)
+{
+  list_lanes();
+  std::size_t const all = plan.items() + free_places * plan.places();
+  items_ = scratch.take<std::uint32_t>(all * depth_);
+  costs_ = scratch.take<cost_units>(all * depth_ * width_);
+  for (std::size_t lane = 0; lane < plan.lanes(); ++lane) {
+    for (std::size_t d = 0; d < depth_; ++d) { loads_[lane * depth_ + d] = plan.load(lane, d); }
+  }
+  list_places();
+  for (std::size_t d = 0; d < depth_; ++d) {
+    auto const order = lightest_first(d);
+    std::iota(order.begin(), order.end(), std::uint32_t{0});
+    std::sort(order.begin(), order.end(),
+              [&](std::uint32_t a, std::uint32_t b) { return is_lighter(d, a, b); });
+  }
+}
+
+BALLAST_ONCE void plan_exchanges::run(ratio target, std::uint64_t most_failures)
+{
+  descend(target);
+  random_source random(plan_.items());
+  for (std::uint64_t failures = 0;
+       failures < most_failures && is_late(target) && plan_.lanes() > 1 && plan_.items() > 0;
+       ++failures) {
+    ratio const before = latest();
+    made_ = 0;
+    if (is_crowded_) { descend(target); }
+    shake(random);
+    while (made_ + 1 < most_undone && improve(target, plan_.items() <= most_in_pairs)) {}
+    ratio const after = latest();
+    if (after > before) { take_back(); }
+    if (after < before) { failures = 0; }
+  }
+}
+
+BALLAST_ONCE void plan_exchanges::level()
+{
+  for (bool helped = true; helped && !work_.spent();) {
+    std::size_t const last = lightest_first(heaviest()).back();
+    helped = relieve(last, true);
+    for (std::size_t lane = 0; !helped && lane < plan_.lanes(); ++lane) {
+      helped = lane != last && relieve(lane, true);
+    }
+    made_ = 0;
+  }
+}
+
+#endif
 
 }  // namespace ballast::inline v0::detail

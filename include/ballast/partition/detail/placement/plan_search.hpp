@@ -42,20 +42,8 @@ class limit_search {
   }
 
   /// Quantities from `ranked` on decide ties, in their order, and not the makespan.
-  limit_search(placement_problem const& problem, std::size_t ranked, ratio bound,
-               std::uint64_t work, workspace& memory, workspace::frame& scratch)
-      : problem_(problem),
-        ranked_(ranked),
-        bound_(bound),
-        work_of_all_(work),
-        work_(work + 8 * problem.size()),
-        memory_(memory),
-        best_(scratch.take<std::uint32_t>(problem.size())),
-        other_(scratch.take<std::uint32_t>(problem.size())),
-        row_sum_(problem, scratch),
-        plan_(problem, scratch),
-        starts_(plan_, ranked, bound, work_, memory, scratch)
-  {}
+  BALLAST_ONCE limit_search(placement_problem const& problem, std::size_t ranked, ratio bound,
+                            std::uint64_t work, workspace& memory, workspace::frame& scratch);
 
   /// The plan to begin with, for each item its place; what the limits do not admit goes elsewhere.
   /// Where nothing limits it and it `is_lowest`, as a policy's, it is the plan by the first objective.
@@ -66,33 +54,7 @@ class limit_search {
   }
 
   /// Returns whether it found a plan, which plan() then is.
-  bool operator()(plan_tie tie, std::uint32_t within_per_million)
-  {
-    std::uint64_t const first_ones = (std::uint64_t{1} << ranked_) - 1;
-    bool const is_small = problem_.row == 0
-                              ? limit_search::is_small(problem_.size(), problem_.places())
-                              : is_small_grid(problem_.size(), problem_.places());
-    if (problem_.sums_rows) { return sum_rows(tie, within_per_million, is_small); }
-    if (!find_first(least_makespan(first_ones), is_small)) { return false; }
-    if (is_small || !is_lowest_ || !is_given_ || !is_unlimited()) {
-      lower(first_ones, is_small, true);
-    }
-    makespan_ = least_makespan(first_ones).of(plan_);
-    is_proven_ = is_proven_ || makespan_ <= bound_;
-    if (within_per_million > 0) {
-      plan_.settle(first_ones, makespan_, within_per_million);
-    } else {
-      lower_others(plan_, first_ones, [&](std::uint64_t open) { lower(open, is_small, false); });
-    }
-    for (std::size_t d = ranked_; d < problem_.quantities; ++d) {
-      std::uint64_t const alone = std::uint64_t{1} << d;
-      lower(alone, is_small, false);
-      plan_.settle(alone, least_makespan(alone).of(plan_));
-    }
-    if (tie == plan_tie::level) { level(first_ones, is_small); }
-    if (tie == plan_tie::fewest_moves && !problem_.items.home.empty()) { move_less(is_small); }
-    return true;
-  }
+  BALLAST_ONCE bool operator()(plan_tie tie, std::uint32_t within_per_million);
 
   [[nodiscard]] plan_state const& plan() const noexcept { return plan_; }
   [[nodiscard]] ratio makespan() const noexcept { return makespan_; }
@@ -488,5 +450,53 @@ class limit_search {
   bool is_proven_ = false;
   bool is_tie_proven_ = false;
 };
+
+#ifndef BALLAST_COMPILED
+
+BALLAST_ONCE limit_search::limit_search(placement_problem const& problem, std::size_t ranked,
+                                        ratio bound, std::uint64_t work, workspace& memory,
+                                        workspace::frame& scratch)
+    : problem_(problem),
+      ranked_(ranked),
+      bound_(bound),
+      work_of_all_(work),
+      work_(work + 8 * problem.size()),
+      memory_(memory),
+      best_(scratch.take<std::uint32_t>(problem.size())),
+      other_(scratch.take<std::uint32_t>(problem.size())),
+      row_sum_(problem, scratch),
+      plan_(problem, scratch),
+      starts_(plan_, ranked, bound, work_, memory, scratch)
+{}
+
+BALLAST_ONCE bool limit_search::operator()(plan_tie tie, std::uint32_t within_per_million)
+{
+  std::uint64_t const first_ones = (std::uint64_t{1} << ranked_) - 1;
+  bool const is_small = problem_.row == 0
+                            ? limit_search::is_small(problem_.size(), problem_.places())
+                            : is_small_grid(problem_.size(), problem_.places());
+  if (problem_.sums_rows) { return sum_rows(tie, within_per_million, is_small); }
+  if (!find_first(least_makespan(first_ones), is_small)) { return false; }
+  if (is_small || !is_lowest_ || !is_given_ || !is_unlimited()) {
+    lower(first_ones, is_small, true);
+  }
+  makespan_ = least_makespan(first_ones).of(plan_);
+  is_proven_ = is_proven_ || makespan_ <= bound_;
+  if (within_per_million > 0) {
+    plan_.settle(first_ones, makespan_, within_per_million);
+  } else {
+    lower_others(plan_, first_ones, [&](std::uint64_t open) { lower(open, is_small, false); });
+  }
+  for (std::size_t d = ranked_; d < problem_.quantities; ++d) {
+    std::uint64_t const alone = std::uint64_t{1} << d;
+    lower(alone, is_small, false);
+    plan_.settle(alone, least_makespan(alone).of(plan_));
+  }
+  if (tie == plan_tie::level) { level(first_ones, is_small); }
+  if (tie == plan_tie::fewest_moves && !problem_.items.home.empty()) { move_less(is_small); }
+  return true;
+}
+
+#endif
 
 }  // namespace ballast::inline v0::detail
