@@ -3,8 +3,8 @@
 // Heterogeneity with Disaggregated Training for Multimodal Large Language Models", SIGCOMM 2025:
 // its three models on 1,296 GPUs, and on 96, trained in full or with frozen modules, orchestrated,
 // as Megatron-LM has them and by FLOP: with samples that are images alone, and with the images that a
-// sample of Figure 16's data has in the mean. It prints the tables of docs/notes/pipeline_examples.md, which
-// also says what is assumed.
+// sample of Figure 16's data has in the mean. It prints the tables of
+// docs/notes/pipeline_examples.md, which also says what is assumed.
 
 #include "../../examples/common/baselines/orchestrations.hpp"
 #include "../support/disttrain_models.hpp"
