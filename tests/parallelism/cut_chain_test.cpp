@@ -130,7 +130,7 @@ TEST(CutChain, CountsEmbeddingAndHeadAsLayers)
   layers.front().cost = 3;
   layers.back().cost = 6;
   auto const cut = ballast::cut_chain(layers, {.ranks = 4}).value();
-  // cut.makespan is 10, and no cut is better: stages begin with layers 0, 7, 17 and 27.
+  // cut.makespan is 10, and no cut is better. Stages begin with cut.first: 0, 7, 17 and 27.
   // [cut]
   EXPECT_EQ(cut.makespan, 10);
   EXPECT_TRUE(cut.proven_optimal());

@@ -379,11 +379,10 @@ TEST(PlacementRules, AreRefusedWithTheNumbers)
             "limits.also[0] has neither most_per_gpu nor most; give one");
   EXPECT_THAT(refusal(refine{}, {.most_per_gpu = 9, .apart = pairs}),
               HasSubstr("3 such bags are needed and enough; 4 items in 2 bags have no plan that "
-                        "keeps limits.most_per_gpu; raise it, add bags or microbatches, or "
-                        "leave it out"));
+                        "keeps limits.most_per_gpu; loosen it, add bags or leave it out"));
   EXPECT_THAT(refusal(refine{}, {.also = {{.most_per_gpu = 7, .is_soft = true}}, .apart = pairs}),
-              HasSubstr("have no plan that keeps limits.also[0]; raise it, add bags or "
-                        "microbatches, or leave it out"));
+              HasSubstr("have no plan that keeps limits.also[0]; loosen it, add bags or leave it "
+                        "out"));
 }
 
 TEST(PlacementRules, AreRefusedWithThoseOfWhichNoneCanBeLeftOut)
@@ -413,8 +412,8 @@ TEST(PlacementRules, AreRefusedWithAProofWhereSumsShowIt)
   for (std::size_t sample = 0; sample < keys.size(); ++sample) { keys[sample] = sample / 2; }
   EXPECT_EQ(why(500, 16, {.most_per_gpu = 300, .apart = keys}),
             "all samples weigh 5000 and 16 bags hold at most 300 each; 17 such bags are needed and "
-            "enough; 500 items in 16 bags have no plan that keeps limits.most_per_gpu; raise it, "
-            "add bags or microbatches, or leave it out");
+            "enough; 500 items in 16 bags have no plan that keeps limits.most_per_gpu; loosen it, "
+            "add bags or leave it out");
   for (std::size_t const samples : {std::size_t{0}, std::size_t{15}}) {
     EXPECT_THAT(why(samples, 16, {.samples = counts::filled()}),
                 HasSubstr("have no plan that keeps limits.samples"));
