@@ -7,4 +7,5 @@
 
 #include "own.hpp"
 
+#include <ballast/parallelism/orchestrate.hpp>
 #include <ballast/parallelism/search_layouts.hpp>

@@ -4,8 +4,11 @@
 #include <ballast/partition/grid/partition_grid.hpp>
 #include <ballast/partition/padded/pad_grid.hpp>
 #include <ballast/partition/partition.hpp>
-#include <ballast/route/ulysses.hpp>
+#include <ballast/topology/bag_layout.hpp>
+#include <ballast/topology/device_groups.hpp>
 
 #include "own.hpp"
 
+#include <ballast/comm/gather_samples.hpp>
+#include <ballast/route/ulysses.hpp>
 #include <ballast/runtime/step_balancer.hpp>

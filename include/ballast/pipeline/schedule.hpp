@@ -337,48 +337,8 @@ class compiled_schedule {
   ///          one that its stage does not have, or has a list too few or too many; out_of_range: a
   ///          task names a microbatch or stage that does not exist, or there are 2^31 tasks or
   ///          more. position is the pipeline rank, of the first task in the message.
-  [[nodiscard]] static result<compiled_schedule> make(stage_graph const& stages,
-                                                      pipeline_schedule const& schedule)
-  {
-    auto const list = detail::list_tasks(stages, schedule);
-    if (!list) { return tl::unexpected(list.error()); }
-    detail::task_list const& listed = *list;
-    auto const in_order = detail::sort_tasks(stages, listed);
-    if (!in_order) { return tl::unexpected(in_order.error()); }
-    std::vector<std::uint32_t> const& sorted = *in_order;
-
-    compiled_schedule compiled(stages, schedule.microbatches);
-    std::size_t const count = listed.tasks.size();
-    std::vector<std::uint32_t> level(count);  // the highest position that a task depends on
-    for (std::uint32_t const task : sorted) {
-      level[task] = listed.tasks[task].position;
-      for (task_wait const& wait : listed.waits_for(task)) {
-        level[task] = std::max(level[task], level[wait.task]);
-      }
-    }
-    jagged<std::size_t, std::uint32_t> of_levels;
-    of_levels.fill(schedule.microbatches, [&](auto const& visit) {
-      for (std::uint32_t const task : sorted) { visit(std::size_t{level[task]}, task); }
-    });
-    compiled.tasks_before_.assign(of_levels.offsets().begin(), of_levels.offsets().end());
-    std::vector<std::uint32_t> number(count);  // of a listed task, among the compiled ones
-    for (std::uint32_t at = 0; at < count; ++at) { number[of_levels.values()[at]] = at; }
-    for (std::uint32_t const task : of_levels.values()) {
-      compiled.tasks_.push_back(listed.tasks[task]);
-      for (auto const& [other, transfer] : listed.waits_for(task)) {
-        compiled.waits_.push_back({number[other], transfer});
-      }
-      compiled.waits_.end_row();
-    }
-    for (std::size_t rank = 0; rank < stages.ranks(); ++rank) {
-      for (std::size_t task = listed.first_of_rank[rank]; task < listed.first_of_rank[rank + 1];
-           ++task) {
-        compiled.of_ranks_.push_back(number[task]);
-      }
-      compiled.of_ranks_.end_row();
-    }
-    return compiled;
-  }
+  [[nodiscard]] BALLAST_ONCE static result<compiled_schedule> make(
+      stage_graph const& stages, pipeline_schedule const& schedule);
 
   /// The schedule that a policy writes for so many microbatches.
   ///
@@ -451,5 +411,52 @@ class compiled_schedule {
   std::vector<std::size_t> tasks_before_;
   jagged<pipeline_rank, std::uint32_t> of_ranks_;
 };
+
+#ifndef BALLAST_COMPILED
+
+[[nodiscard]] BALLAST_ONCE result<compiled_schedule> compiled_schedule::make(
+    stage_graph const& stages, pipeline_schedule const& schedule)
+{
+  auto const list = detail::list_tasks(stages, schedule);
+  if (!list) { return tl::unexpected(list.error()); }
+  detail::task_list const& listed = *list;
+  auto const in_order = detail::sort_tasks(stages, listed);
+  if (!in_order) { return tl::unexpected(in_order.error()); }
+  std::vector<std::uint32_t> const& sorted = *in_order;
+
+  compiled_schedule compiled(stages, schedule.microbatches);
+  std::size_t const count = listed.tasks.size();
+  std::vector<std::uint32_t> level(count);  // the highest position that a task depends on
+  for (std::uint32_t const task : sorted) {
+    level[task] = listed.tasks[task].position;
+    for (task_wait const& wait : listed.waits_for(task)) {
+      level[task] = std::max(level[task], level[wait.task]);
+    }
+  }
+  jagged<std::size_t, std::uint32_t> of_levels;
+  of_levels.fill(schedule.microbatches, [&](auto const& visit) {
+    for (std::uint32_t const task : sorted) { visit(std::size_t{level[task]}, task); }
+  });
+  compiled.tasks_before_.assign(of_levels.offsets().begin(), of_levels.offsets().end());
+  std::vector<std::uint32_t> number(count);  // of a listed task, among the compiled ones
+  for (std::uint32_t at = 0; at < count; ++at) { number[of_levels.values()[at]] = at; }
+  for (std::uint32_t const task : of_levels.values()) {
+    compiled.tasks_.push_back(listed.tasks[task]);
+    for (auto const& [other, transfer] : listed.waits_for(task)) {
+      compiled.waits_.push_back({number[other], transfer});
+    }
+    compiled.waits_.end_row();
+  }
+  for (std::size_t rank = 0; rank < stages.ranks(); ++rank) {
+    for (std::size_t task = listed.first_of_rank[rank]; task < listed.first_of_rank[rank + 1];
+         ++task) {
+      compiled.of_ranks_.push_back(number[task]);
+    }
+    compiled.of_ranks_.end_row();
+  }
+  return compiled;
+}
+
+#endif
 
 }  // namespace ballast::inline v0

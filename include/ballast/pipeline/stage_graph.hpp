@@ -55,33 +55,8 @@ class stage_graph {
   ///          stage `position` a weights pass without a backward;
   ///          out_of_range: link `position` names a stage that does not exist or has a transfer
   ///          time outside [0, 2^53], or there are no stages or too many.
-  [[nodiscard]] static result<stage_graph> make(std::vector<pipeline_stage> stages,
-                                                std::vector<stage_link> const& links)
-  {
-    if (stages.empty() || stages.size() > most_stages) {
-      return fail(error_code::out_of_range, 0, "a pipeline has from 1 to ", most_stages,
-                  " stages, not ", stages.size());
-    }
-    for (std::size_t stage = 0; stage < stages.size(); ++stage) {
-      bool const splits = stages[stage].backward && stages[stage].part != model_part::transfer;
-      if (stages[stage].weights && !splits) {
-        return fail(error_code::infeasible, stage, "stage ", stage,
-                    " has a weights pass and no backward to split; leave it out");
-      }
-    }
-    stage_graph graph;
-    graph.stages_ = std::move(stages);
-    for (std::size_t number = 0; number < links.size(); ++number) {
-      if (auto const sound = graph.check_link(links[number], number); !sound) {
-        return tl::unexpected(sound.error());
-      }
-    }
-    if (auto const sound = graph.sort_links(links); !sound) {
-      return tl::unexpected(sound.error());
-    }
-    if (auto const sound = graph.number_ranks(); !sound) { return tl::unexpected(sound.error()); }
-    return graph;
-  }
+  [[nodiscard]] BALLAST_ONCE static result<stage_graph> make(std::vector<pipeline_stage> stages,
+                                                             std::vector<stage_link> const& links);
 
 #ifdef __cpp_exceptions
   /// One that the program wrote itself. Where it is wrong, throws what make() says.
@@ -319,5 +294,35 @@ struct joined_modules {
   }
   return stage_graph::make(std::move(stages), links);
 }
+
+#ifndef BALLAST_COMPILED
+
+[[nodiscard]] BALLAST_ONCE result<stage_graph> stage_graph::make(
+    std::vector<pipeline_stage> stages, std::vector<stage_link> const& links)
+{
+  if (stages.empty() || stages.size() > most_stages) {
+    return fail(error_code::out_of_range, 0, "a pipeline has from 1 to ", most_stages,
+                " stages, not ", stages.size());
+  }
+  for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+    bool const splits = stages[stage].backward && stages[stage].part != model_part::transfer;
+    if (stages[stage].weights && !splits) {
+      return fail(error_code::infeasible, stage, "stage ", stage,
+                  " has a weights pass and no backward to split; leave it out");
+    }
+  }
+  stage_graph graph;
+  graph.stages_ = std::move(stages);
+  for (std::size_t number = 0; number < links.size(); ++number) {
+    if (auto const sound = graph.check_link(links[number], number); !sound) {
+      return tl::unexpected(sound.error());
+    }
+  }
+  if (auto const sound = graph.sort_links(links); !sound) { return tl::unexpected(sound.error()); }
+  if (auto const sound = graph.number_ranks(); !sound) { return tl::unexpected(sound.error()); }
+  return graph;
+}
+
+#endif
 
 }  // namespace ballast::inline v0

@@ -39,35 +39,12 @@ class step_report {
   /// not depend on the order of the step.
   ///
   /// Errors   failed: a stage threw; `ranks` are where.
-  template <communicator C>
-  [[nodiscard]] result<double> exchange(C& comm, pipeline_job const& job,
-                                        std::span<microbatch_id const> order)
-  {
-    auto const all = gather_with_word<double>(comm, threw_ ? 1 : 0, losses_.size(),
-                                              [this](std::size_t at) { return losses_[at]; });
-    if (!all) { return tl::unexpected(all.error()); }
-    if (auto ranks = all->without(0); !ranks.empty()) { return tell(comm, std::move(ranks)); }
-    by_microbatch_.resize(order.size());
-    for (std::uint32_t at = 0; at < order.size(); ++at) { by_microbatch_[at] = at; }
-    std::sort(by_microbatch_.begin(), by_microbatch_.end(),
-              [&](std::uint32_t a, std::uint32_t b) { return order[a] < order[b]; });
-    double sum = 0;
-    for (std::uint32_t const position : by_microbatch_) {
-      for (std::size_t each = 0; each < job.stages().stages(); ++each) {
-        auto const stage = to_id<stage_id>(each);
-        for (std::uint32_t data = 0; data < job.grid()[job.module_of(stage)].data; ++data) {
-          sum +=
-              (*all)(to_index(job.rank(stage, data)), job.chunk_of(stage) * positions_ + position);
-        }
-      }
-    }
-    return sum;
-  }
+  [[nodiscard]] BALLAST_ONCE result<double> exchange(any_communicator comm, pipeline_job const& job,
+                                                     std::span<microbatch_id const> order);
 
  private:
   /// What the first of the ranks says where a stage threw.
-  template <communicator C>
-  [[nodiscard]] tl::unexpected<error> tell(C& comm, std::vector<rank_id> ranks) const
+  [[nodiscard]] tl::unexpected<error> tell(any_communicator comm, std::vector<rank_id> ranks) const
   {
     auto const texts =
         gather_with_word<told_text>(comm, 0, 1, [this](std::size_t) { return text_; });
@@ -295,9 +272,8 @@ class pipeline_runner {
 
   [[nodiscard]] std::size_t positions() const { return job_.schedule().microbatches(); }
 
-  template <class C>
-  [[nodiscard]] result<void> check(C const& comm, std::span<microbatch_id const> order, bool trains,
-                                   bool is_split)
+  [[nodiscard]] result<void> check(detail::any_communicator comm,
+                                   std::span<microbatch_id const> order, bool trains, bool is_split)
   {
     for (stage_id const stage : job_.stages().stages_on(job_.own_rank())) {
       if (is_split || !job_.stages()[stage].weights) { continue; }
@@ -702,5 +678,37 @@ template <communicator C>
   }
   return measured;
 }
+
+#ifndef BALLAST_COMPILED
+
+[[nodiscard]] BALLAST_ONCE result<double> detail::step_report::exchange(
+    detail::any_communicator comm, detail::pipeline_job const& job,
+    std::span<microbatch_id const> order)
+{
+  auto const all = detail::gather_with_word<double>(comm, threw_ ? 1 : 0, losses_.size(),
+                                                    [this](std::size_t at) { return losses_[at]; });
+  if (!all) { return tl::unexpected(all.error()); }
+  if (auto ranks = all->without(0); !ranks.empty()) { return tell(comm, std::move(ranks)); }
+  by_microbatch_.resize(order.size());
+  for (std::uint32_t at = 0; at < order.size(); ++at) { by_microbatch_[at] = at; }
+  std::sort(by_microbatch_.begin(), by_microbatch_.end(),
+            [&](std::uint32_t a, std::uint32_t b) { return order[a] < order[b]; });
+  double sum = 0;
+  for (std::uint32_t const position : by_microbatch_) {
+    for (std::size_t each = 0; each < job.stages().stages(); ++each) {
+      auto const stage = to_id<stage_id>(each);
+      for (std::uint32_t data = 0; data < job.grid()[job.module_of(stage)].data; ++data) {
+        sum += (*all)(to_index(job.rank(stage, data)), job.chunk_of(stage) * positions_ + position);
+      }
+    }
+  }
+  return sum;
+}
+
+#else
+
+extern template class pipeline_runner<std::allocator<std::byte>>;
+
+#endif
 
 }  // namespace ballast::inline v0

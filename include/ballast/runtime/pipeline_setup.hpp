@@ -388,59 +388,8 @@ namespace detail {
 class pipeline_job {
  public:
   /// Errors   those of pipeline_runner::make.
-  [[nodiscard]] static result<pipeline_job> make(pipeline_setup setup, rank_id rank, bool can_add)
-  {
-    if (!can_add && setup.adds_parts()) {
-      return fail(error_code::infeasible, 0,
-                  "parts of gradients are not added in memory that the host does not reach; add "
-                  "them in the stage, and give copies");
-    }
-    stage_graph const& stages = setup.schedule.stages();
-    std::size_t coordinates = 0;
-    for (std::uint32_t module = 0; module < setup.grid.size(); ++module) {
-      coordinates += setup.grid[module].pipeline;
-    }
-    if (coordinates != stages.ranks()) {
-      return fail(error_code::infeasible, coordinates, "the modules of the grid are ",
-                  counted(coordinates, "pipeline rank"), " long, and the schedule is for ",
-                  stages.ranks(), "; make both of the same modules");
-    }
-    for (std::size_t stage = 0; stage < stages.stages(); ++stage) {
-      if (stages[to_id<stage_id>(stage)].part != model_part::transfer) { continue; }
-      return fail(error_code::infeasible, stage, "stage ", stage,
-                  " of the schedule is a transfer, which only a simulation has; compile one of the "
-                  "model's stages alone");
-    }
-    if (setup.row_bytes.size() != stages.links().size()) {
-      return fail(error_code::infeasible, setup.row_bytes.size(), "row_bytes has ",
-                  counted(setup.row_bytes.size(), "entry"), " for ",
-                  counted(stages.links().size(), "link"),
-                  "; give one for each, in the order of links()");
-    }
-    for (std::size_t link = 0; link < setup.row_bytes.size(); ++link) {
-      constexpr std::size_t widest = std::size_t{1} << 32U;
-      if (setup.row_bytes[link] == 0 || setup.row_bytes[link] > widest) {
-        return fail(error_code::out_of_range, link, "rows of link ", link, " have ",
-                    counted(setup.row_bytes[link], "byte"), "; give from 1 to 2^32");
-      }
-    }
-    if (to_index(rank) >= setup.grid.ranks()) {
-      return fail(error_code::out_of_range, to_index(rank), "rank ", rank, " of a grid of ",
-                  setup.grid.ranks(), "; make the grid and the communicator of the same ranks");
-    }
-    pipeline_job job(std::move(setup), rank);
-    for (stage_link const& link : job.stages().links()) {
-      if (!job.setup().adds_parts() || !job.is_local(link) ||
-          job.grid()[job.module_of(link.to)].tensor == 1) {
-        continue;
-      }
-      return fail(
-          error_code::infeasible, to_index(link.to), "stages ", link.from, " and ", link.to,
-          " are on one rank, where parts of gradients are not added; give copies of them, or "
-          "give each stage a rank");
-    }
-    return job;
-  }
+  [[nodiscard]] BALLAST_ONCE static result<pipeline_job> make(pipeline_setup setup, rank_id rank,
+                                                              bool can_add);
 
   [[nodiscard]] pipeline_setup const& setup() const noexcept { return setup_; }
   [[nodiscard]] process_grid const& grid() const noexcept { return setup_.grid; }
@@ -500,33 +449,7 @@ class pipeline_job {
   }
 
  private:
-  pipeline_job(pipeline_setup setup, rank_id rank)
-      : setup_(std::move(setup)), self_(rank), place_(setup_.grid.place(rank))
-  {
-    std::size_t before = 0;  // pipeline ranks of other modules
-    for (std::uint32_t module = 0; module < place_.module; ++module) {
-      before += grid()[module].pipeline;
-    }
-    own_rank_ = to_id<pipeline_rank>(before + place_.pipeline);
-    chunk_.resize(stages().stages());
-    for (std::size_t each = 0; each < stages().ranks(); ++each) {
-      auto const of_rank = stages().stages_on(to_id<pipeline_rank>(each));
-      for (std::size_t chunk = 0; chunk < of_rank.size(); ++chunk) {
-        chunk_[to_index(of_rank[chunk])] = chunk;
-      }
-      most_chunks_ = std::max(most_chunks_, of_rank.size());
-    }
-    std::size_t links = 0;
-    for (std::size_t stage = 0; stage < stages().stages(); ++stage) {
-      first_out_.push_back(links);
-      links += stages().links_out_of(to_id<stage_id>(stage)).size();
-    }
-    digest all;
-    all.add(word_of(schedule())).add(word_of(grid()));
-    for (std::size_t const bytes : setup_.row_bytes) { all.add(bytes); }
-    all.add(static_cast<std::uint64_t>(setup_.strategy));
-    word_ = all.add(static_cast<std::uint64_t>(setup_.tensor)).value();
-  }
+  BALLAST_ONCE pipeline_job(pipeline_setup setup, rank_id rank);
 
   pipeline_setup setup_;
   rank_id self_{};
@@ -537,6 +460,92 @@ class pipeline_job {
   std::size_t most_chunks_ = 0;
   std::uint64_t word_ = 0;
 };
+
+#ifndef BALLAST_COMPILED
+
+[[nodiscard]] BALLAST_ONCE result<pipeline_job> pipeline_job::make(pipeline_setup setup,
+                                                                   rank_id rank, bool can_add)
+{
+  if (!can_add && setup.adds_parts()) {
+    return fail(error_code::infeasible, 0,
+                "parts of gradients are not added in memory that the host does not reach; add "
+                "them in the stage, and give copies");
+  }
+  stage_graph const& stages = setup.schedule.stages();
+  std::size_t coordinates = 0;
+  for (std::uint32_t module = 0; module < setup.grid.size(); ++module) {
+    coordinates += setup.grid[module].pipeline;
+  }
+  if (coordinates != stages.ranks()) {
+    return fail(error_code::infeasible, coordinates, "the modules of the grid are ",
+                counted(coordinates, "pipeline rank"), " long, and the schedule is for ",
+                stages.ranks(), "; make both of the same modules");
+  }
+  for (std::size_t stage = 0; stage < stages.stages(); ++stage) {
+    if (stages[to_id<stage_id>(stage)].part != model_part::transfer) { continue; }
+    return fail(error_code::infeasible, stage, "stage ", stage,
+                " of the schedule is a transfer, which only a simulation has; compile one of the "
+                "model's stages alone");
+  }
+  if (setup.row_bytes.size() != stages.links().size()) {
+    return fail(error_code::infeasible, setup.row_bytes.size(), "row_bytes has ",
+                counted(setup.row_bytes.size(), "entry"), " for ",
+                counted(stages.links().size(), "link"),
+                "; give one for each, in the order of links()");
+  }
+  for (std::size_t link = 0; link < setup.row_bytes.size(); ++link) {
+    constexpr std::size_t widest = std::size_t{1} << 32U;
+    if (setup.row_bytes[link] == 0 || setup.row_bytes[link] > widest) {
+      return fail(error_code::out_of_range, link, "rows of link ", link, " have ",
+                  counted(setup.row_bytes[link], "byte"), "; give from 1 to 2^32");
+    }
+  }
+  if (to_index(rank) >= setup.grid.ranks()) {
+    return fail(error_code::out_of_range, to_index(rank), "rank ", rank, " of a grid of ",
+                setup.grid.ranks(), "; make the grid and the communicator of the same ranks");
+  }
+  pipeline_job job(std::move(setup), rank);
+  for (stage_link const& link : job.stages().links()) {
+    if (!job.setup().adds_parts() || !job.is_local(link) ||
+        job.grid()[job.module_of(link.to)].tensor == 1) {
+      continue;
+    }
+    return fail(error_code::infeasible, to_index(link.to), "stages ", link.from, " and ", link.to,
+                " are on one rank, where parts of gradients are not added; give copies of them, or "
+                "give each stage a rank");
+  }
+  return job;
+}
+
+BALLAST_ONCE pipeline_job::pipeline_job(pipeline_setup setup, rank_id rank)
+    : setup_(std::move(setup)), self_(rank), place_(setup_.grid.place(rank))
+{
+  std::size_t before = 0;  // pipeline ranks of other modules
+  for (std::uint32_t module = 0; module < place_.module; ++module) {
+    before += grid()[module].pipeline;
+  }
+  own_rank_ = to_id<pipeline_rank>(before + place_.pipeline);
+  chunk_.resize(stages().stages());
+  for (std::size_t each = 0; each < stages().ranks(); ++each) {
+    auto const of_rank = stages().stages_on(to_id<pipeline_rank>(each));
+    for (std::size_t chunk = 0; chunk < of_rank.size(); ++chunk) {
+      chunk_[to_index(of_rank[chunk])] = chunk;
+    }
+    most_chunks_ = std::max(most_chunks_, of_rank.size());
+  }
+  std::size_t links = 0;
+  for (std::size_t stage = 0; stage < stages().stages(); ++stage) {
+    first_out_.push_back(links);
+    links += stages().links_out_of(to_id<stage_id>(stage)).size();
+  }
+  digest all;
+  all.add(word_of(schedule())).add(word_of(grid()));
+  for (std::size_t const bytes : setup_.row_bytes) { all.add(bytes); }
+  all.add(static_cast<std::uint64_t>(setup_.strategy));
+  word_ = all.add(static_cast<std::uint64_t>(setup_.tensor)).value();
+}
+
+#endif
 
 }  // namespace detail
 

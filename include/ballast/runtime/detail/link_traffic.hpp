@@ -97,36 +97,9 @@ class coming_messages {
 
  private:
   /// What comes from ranks that compute the same task.
-  void from_own_unit(pipeline_job const& job, link_routes const& routes, stage_id stage,
-                     microbatch_id microbatch, bool forward, std::size_t task)
-  {
-    bool const through_brokers = job.setup().strategy != unit_strategy::direct;
-    if (!job.is_root()) {  // what the root has
-      auto const links = job.links(stage, forward);
-      for (std::size_t k = 0; k < links.size(); ++k) {
-        std::size_t const link = job.link(stage, forward, k);
-        if (job.is_local(links[k])) { continue; }
-        add(job.root(), task, link, message_kind::relay,
-            bytes(job, routes.rows(link, microbatch, forward), link), true);
-      }
-      return;
-    }
-    auto const into = job.links(stage, true);
-    for (std::size_t k = 0; k < into.size(); ++k) {
-      std::size_t const link = job.link(stage, true, k);
-      if (job.is_local(into[k]) || (!forward && !job.has_gradient(into[k]))) { continue; }
-      unit_plan const& plan = routes(link, microbatch);
-      if (!forward && job.setup().adds_parts()) {
-        for (std::uint32_t tensor = 1; tensor < job.tensor_ranks(); ++tensor) {
-          add(job.beside(tensor), task, link, message_kind::part,
-              bytes(job, plan.rows_after(), link), true);
-        }
-      }
-      if (through_brokers) {
-        add_all(job, incoming(plan.scatter, forward), link, message_kind::scatter, task);
-      }
-    }
-  }
+  BALLAST_ONCE void from_own_unit(pipeline_job const& job, link_routes const& routes,
+                                  stage_id stage, microbatch_id microbatch, bool forward,
+                                  std::size_t task);
 
   [[nodiscard]] static std::size_t bytes(pipeline_job const& job, tokens rows, std::size_t link)
   {
@@ -158,23 +131,7 @@ class coming_messages {
     }
   }
 
-  void sort(pipeline_job const& job, std::size_t own_tasks)
-  {
-    needed_.assign(job.grid().ranks(), std::numeric_limits<std::uint32_t>::max());
-    for (std::size_t at = all_.size(); at-- > 0;) {
-      std::uint32_t& soonest = needed_[to_index(all_[at].peer)];
-      soonest = std::min(soonest, all_[at].task);
-      all_[at].post_at = soonest;
-    }
-    order_.resize(all_.size());
-    for (std::uint32_t at = 0; at < all_.size(); ++at) { order_[at] = at; }
-    std::sort(order_.begin(), order_.end(), [this](std::uint32_t a, std::uint32_t b) {
-      return all_[a].post_at != all_[b].post_at ? all_[a].post_at < all_[b].post_at : a < b;
-    });
-    of_task_.fill(own_tasks, [this](auto const& visit) {
-      for (std::uint32_t at = 0; at < all_.size(); ++at) { visit(std::size_t{all_[at].task}, at); }
-    });
-  }
+  BALLAST_ONCE void sort(pipeline_job const& job, std::size_t own_tasks);
 
   std::vector<coming_message> all_;  // of one peer in the order in which it sends
   std::vector<std::uint32_t> order_;
@@ -429,5 +386,59 @@ class link_traffic {
   coming_messages& coming_;
   std::size_t next_ = 0;  // of the messages to be received, the first not begun
 };
+
+#ifndef BALLAST_COMPILED
+
+BALLAST_ONCE void coming_messages::from_own_unit(pipeline_job const& job, link_routes const& routes,
+                                                 stage_id stage, microbatch_id microbatch,
+                                                 bool forward, std::size_t task)
+{
+  bool const through_brokers = job.setup().strategy != unit_strategy::direct;
+  if (!job.is_root()) {  // what the root has
+    auto const links = job.links(stage, forward);
+    for (std::size_t k = 0; k < links.size(); ++k) {
+      std::size_t const link = job.link(stage, forward, k);
+      if (job.is_local(links[k])) { continue; }
+      add(job.root(), task, link, message_kind::relay,
+          bytes(job, routes.rows(link, microbatch, forward), link), true);
+    }
+    return;
+  }
+  auto const into = job.links(stage, true);
+  for (std::size_t k = 0; k < into.size(); ++k) {
+    std::size_t const link = job.link(stage, true, k);
+    if (job.is_local(into[k]) || (!forward && !job.has_gradient(into[k]))) { continue; }
+    unit_plan const& plan = routes(link, microbatch);
+    if (!forward && job.setup().adds_parts()) {
+      for (std::uint32_t tensor = 1; tensor < job.tensor_ranks(); ++tensor) {
+        add(job.beside(tensor), task, link, message_kind::part, bytes(job, plan.rows_after(), link),
+            true);
+      }
+    }
+    if (through_brokers) {
+      add_all(job, incoming(plan.scatter, forward), link, message_kind::scatter, task);
+    }
+  }
+}
+
+BALLAST_ONCE void coming_messages::sort(pipeline_job const& job, std::size_t own_tasks)
+{
+  needed_.assign(job.grid().ranks(), std::numeric_limits<std::uint32_t>::max());
+  for (std::size_t at = all_.size(); at-- > 0;) {
+    std::uint32_t& soonest = needed_[to_index(all_[at].peer)];
+    soonest = std::min(soonest, all_[at].task);
+    all_[at].post_at = soonest;
+  }
+  order_.resize(all_.size());
+  for (std::uint32_t at = 0; at < all_.size(); ++at) { order_[at] = at; }
+  std::sort(order_.begin(), order_.end(), [this](std::uint32_t a, std::uint32_t b) {
+    return all_[a].post_at != all_[b].post_at ? all_[a].post_at < all_[b].post_at : a < b;
+  });
+  of_task_.fill(own_tasks, [this](auto const& visit) {
+    for (std::uint32_t at = 0; at < all_.size(); ++at) { visit(std::size_t{all_[at].task}, at); }
+  });
+}
+
+#endif
 
 }  // namespace ballast::inline v0::detail

@@ -203,30 +203,7 @@ class link_routes {
   /// Takes a plan over.
   ///
   /// Errors      infeasible or out_of_range: the plan does not fit the job.
-  [[nodiscard]] result<void> plan(pipeline_job const& job, pipeline_plan const& given)
-  {
-    microbatches_ = 0;
-    if (auto sound = check(job, given); !sound) { return sound; }
-    of_microbatch_.fill(given.microbatches, [&](auto const& visit) {
-      for (std::size_t sample = 0; sample < given.microbatch.size(); ++sample) {
-        visit(given.microbatch[sample], to_id<sample_id>(sample));
-      }
-    });
-    stage_graph const& stages = job.stages();
-    links_.resize(stages.links().size());
-    digest all;
-    all.add(span_of(given.microbatch));
-    for (auto const& rows : given.rows) { all.add(span_of(rows)); }
-    for (auto const& replica : given.replica) { all.add(span_of(replica)); }
-    word_ = all.add(given.microbatches).value();
-    for (std::size_t number = 0; number < links_.size(); ++number) {
-      stage_link const& link = stages.links()[number];
-      if (!job.is_mine(link.from) && !job.is_mine(link.to)) { continue; }
-      plan_link(job, given, number, link);
-    }
-    microbatches_ = given.microbatches;
-    return {};
-  }
+  [[nodiscard]] BALLAST_ONCE result<void> plan(pipeline_job const& job, pipeline_plan const& given);
 
   [[nodiscard]] std::size_t microbatches() const noexcept { return microbatches_; }
   [[nodiscard]] std::uint64_t word() const noexcept { return word_; }
@@ -366,5 +343,35 @@ class link_routes {
   placement from_, to_;
   workspace memory_;
 };
+
+#ifndef BALLAST_COMPILED
+
+[[nodiscard]] BALLAST_ONCE result<void> link_routes::plan(pipeline_job const& job,
+                                                          pipeline_plan const& given)
+{
+  microbatches_ = 0;
+  if (auto sound = check(job, given); !sound) { return sound; }
+  of_microbatch_.fill(given.microbatches, [&](auto const& visit) {
+    for (std::size_t sample = 0; sample < given.microbatch.size(); ++sample) {
+      visit(given.microbatch[sample], to_id<sample_id>(sample));
+    }
+  });
+  stage_graph const& stages = job.stages();
+  links_.resize(stages.links().size());
+  digest all;
+  all.add(span_of(given.microbatch));
+  for (auto const& rows : given.rows) { all.add(span_of(rows)); }
+  for (auto const& replica : given.replica) { all.add(span_of(replica)); }
+  word_ = all.add(given.microbatches).value();
+  for (std::size_t number = 0; number < links_.size(); ++number) {
+    stage_link const& link = stages.links()[number];
+    if (!job.is_mine(link.from) && !job.is_mine(link.to)) { continue; }
+    plan_link(job, given, number, link);
+  }
+  microbatches_ = given.microbatches;
+  return {};
+}
+
+#endif
 
 }  // namespace ballast::inline v0::detail

@@ -1,10 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#define BALLAST_COMPILED  // other parts have these
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/topology/device_groups.hpp>
-
-#include "own.hpp"
-
-#include <ballast/comm/gather_samples.hpp>
-#include <ballast/route/ulysses.hpp>

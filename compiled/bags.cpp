@@ -1,3 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#include <ballast/topology/bag_layout.hpp>
-#include <ballast/topology/device_groups.hpp>
