@@ -413,7 +413,7 @@ TEST(PlacementRules, AreRefusedWithAProofWhereSumsShowIt)
   EXPECT_EQ(why(500, 16, {.most_per_gpu = 300, .apart = keys}),
             "all samples weigh 5000 and 16 bags hold at most 300 each; 17 such bags are needed and "
             "enough; 500 items in 16 bags have no plan that keeps limits.most_per_gpu; loosen it, "
-            "add bags or leave it out");
+            "add bags or microbatches, or leave it out");
   for (std::size_t const samples : {std::size_t{0}, std::size_t{15}}) {
     EXPECT_THAT(why(samples, 16, {.samples = counts::filled()}),
                 HasSubstr("have no plan that keeps limits.samples"));
