@@ -6,21 +6,24 @@ cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
 
 usage() {
   cat <<'END'
-Usage: bench/compile_time/calls.sh [--runs N] [--programs] >docs/results/compile_times.md
+Usage: bench/compile_time/calls.sh [--runs N] [--calls NAMES] [--programs] >docs/results/compile_times.md
 
 Prints the page of compile times: the CPU seconds in which $CXX (g++) compiles a file with one call, of the
 headers alone and with ballast::compiled, at -O0 and -O2, and how many times those of a file with a dozen
 standard headers that is; medians of N runs (9) that take turns. Then those of the parts of
-ballast::compiled, once, at -O3 as a release has them. --programs adds what else is built: the program
+ballast::compiled, once, at -O3 as a release has them. --calls 'plan grid' measures these of plan, grid,
+balancer and runner alone, and no part. --programs adds what else is built: the program
 ballast, the C library, the Python wheel, and a CUDA trainer in one file.
 END
 }
 
 runs=9
+only=
 programs=false
 while (($# > 0)); do
   case "$1" in
     --runs) runs=$2; shift ;;
+    --calls) only=$2; shift ;;
     --programs) programs=true ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; exit 2 ;;
@@ -79,6 +82,7 @@ END
 
 files=(plan grid balancer runner)
 [[ " ${options[*]} " == *mpi* ]] || files=(plan grid runner)
+[[ -z $only ]] || read -ra files <<<"$only"
 for ((run = 0; run < runs; ++run)); do
   compile "$work/standard.cpp" >>"$work/standard.seconds"
   for file in "${files[@]}"; do
@@ -93,8 +97,8 @@ standard=$(median "$work/standard.seconds")
 cat <<END
 # Compile times
 
-Printed by \`bench/compile_time/calls.sh\`: CPU seconds of one file with one call, medians of $runs runs that
-take turns, $("${CXX:-g++}" --version | head -n 1). A file with a dozen standard headers takes $standard; in
+Printed by \`bench/compile_time/calls.sh\`: CPU seconds of one file with one call, medians of runs that
+take turns (runs: $runs), $("${CXX:-g++}" --version | head -n 1). A file with a dozen standard headers takes $standard; in
 brackets, how many times that.
 
 | call | headers alone, -O0 | -O2 | with \`ballast::compiled\`, -O0 | -O2 |
@@ -112,13 +116,15 @@ for file in "${files[@]}"; do
   echo '|'
 done
 
-printf '\n| part of `ballast::compiled` | seconds at -O3 |\n|---|---:|\n'
-for source in compiled/*.cpp; do
-  seconds=$(compile -O3 -DBALLAST_COMPILES "$source")
-  echo "$seconds" >>"$work/parts"
-  printf '| `%s` | %.1f |\n' "$source" "$seconds"
-done
-awk '{ all += $1 } END { printf "| all | %.1f |\n", all }' "$work/parts"
+if [[ -z $only ]]; then
+  printf '\n| part of `ballast::compiled` | seconds at -O3 |\n|---|---:|\n'
+  for source in compiled/*.cpp; do
+    seconds=$(compile -O3 -DBALLAST_COMPILES "$source")
+    echo "$seconds" >>"$work/parts"
+    printf '| `%s` | %.1f |\n' "$source" "$seconds"
+  done
+  awk '{ all += $1 } END { printf "| all | %.1f |\n", all }' "$work/parts"
+fi
 
 $programs || exit 0
 printf '\n| what is built | seconds, with its part of the library |\n|---|---:|\n'
