@@ -135,10 +135,10 @@ struct budget {
 // and changes the number here.
 std::map<std::string, budget> const budgets = {
     {"core", {2038, 40}},     {"text", {973, 9}},       {"workload", {717, 19}},
-    {"cost", {3516, 45}},     {"topology", {1314, 19}}, {"partition", {19570, 59}},
-    {"sharding", {4177, 20}}, {"pipeline", {7367, 57}}, {"parallelism", {10639, 51}},
+    {"cost", {3516, 45}},     {"topology", {1314, 19}}, {"partition", {19597, 59}},
+    {"sharding", {4177, 20}}, {"pipeline", {7378, 57}}, {"parallelism", {10639, 51}},
     {"comm", {3446, 30}},     {"gpu", {2997, 17}},      {"route", {4993, 50}},
-    {"cuda", {3483, 31}},     {"runtime", {10991, 67}}, {"report", {994, 15}},
+    {"cuda", {3483, 31}},     {"runtime", {11019, 67}}, {"report", {994, 15}},
     {"interop", {432, 4}},    {"umbrellas", {266, 0}},  {"version.hpp", {9, 0}}};
 
 std::map<std::string, budget> sizes_of(std::vector<source_file> const& headers)

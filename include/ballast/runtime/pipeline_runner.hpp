@@ -272,20 +272,20 @@ class pipeline_runner {
 
   [[nodiscard]] std::size_t positions() const { return job_.schedule().microbatches(); }
 
-  [[nodiscard]] result<void> check(detail::any_communicator comm,
+  [[nodiscard]] result<void> check(rank_id own, std::size_t ranks,
                                    std::span<microbatch_id const> order, bool trains, bool is_split)
   {
     for (stage_id const stage : job_.stages().stages_on(job_.own_rank())) {
       if (is_split || !job_.stages()[stage].weights) { continue; }
       return fail(error_code::infeasible, to_index(stage),
                   "the schedule has a weights pass for stage ", stage, ", and the stage of rank ",
-                  comm.rank(),
+                  own,
                   " has its backward in one part; give it backward_inputs and backward_weights");
     }
-    if (comm.size() != job_.grid().ranks() || comm.rank() != job_.self()) {
-      return fail(error_code::infeasible, to_index(comm.rank()), "the runner was made for rank ",
+    if (ranks != job_.grid().ranks() || own != job_.self()) {
+      return fail(error_code::infeasible, to_index(own), "the runner was made for rank ",
                   job_.self(), " of a grid of ", job_.grid().ranks(),
-                  ", and the communicator is that of rank ", comm.rank(), " of ", comm.size(),
+                  ", and the communicator is that of rank ", own, " of ", ranks,
                   "; give make() the grid of all ranks and the communicator's rank");
     }
     if (trains ? order.size() != positions() : order.size() > positions()) {
@@ -312,7 +312,7 @@ class pipeline_runner {
   [[nodiscard]] result<void> step(C& comm, std::span<microbatch_id const> order, Stage& stage,
                                   bool is_split)
   {
-    auto sound = check(comm, order, Trains, is_split);
+    auto sound = check(comm.rank(), comm.size(), order, Trains, is_split);
     digest word;
     word.add(job_.word()).add(routes_.word()).add(Trains ? 1U : 0U).add(order);
     word.add(sound ? 0 : 1 + std::uint64_t{to_index(comm.rank())});  // so that the others learn
@@ -681,12 +681,13 @@ template <communicator C>
 
 #ifndef BALLAST_COMPILED
 
-[[nodiscard]] BALLAST_ONCE result<double> detail::step_report::exchange(
-    detail::any_communicator comm, detail::pipeline_job const& job,
-    std::span<microbatch_id const> order)
+namespace detail {
+
+[[nodiscard]] BALLAST_ONCE result<double> step_report::exchange(
+    any_communicator comm, pipeline_job const& job, std::span<microbatch_id const> order)
 {
-  auto const all = detail::gather_with_word<double>(comm, threw_ ? 1 : 0, losses_.size(),
-                                                    [this](std::size_t at) { return losses_[at]; });
+  auto const all = gather_with_word<double>(comm, threw_ ? 1 : 0, losses_.size(),
+                                            [this](std::size_t at) { return losses_[at]; });
   if (!all) { return tl::unexpected(all.error()); }
   if (auto ranks = all->without(0); !ranks.empty()) { return tell(comm, std::move(ranks)); }
   by_microbatch_.resize(order.size());
@@ -704,6 +705,8 @@ template <communicator C>
   }
   return sum;
 }
+
+}  // namespace detail
 
 #else
 
