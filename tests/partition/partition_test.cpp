@@ -491,7 +491,7 @@ TEST(PartitionUnderConstraints, NamesTheCapThatNoPlanKeeps)
   std::vector<std::int64_t> const rooms{20, 5};
   EXPECT_EQ(why_no_room({9, 9, 9}, {.most = rooms}, {}, {1, 1}).message,
             "3 items in 2 bags have no plan that keeps limits.also[0]; loosen it, add bags or "
-            "leave it out");
+            "microbatches, or leave it out");
   // Both samples are too short for the larger bag.
   EXPECT_THAT(why_no_room({6, 6}, {.most_per_gpu = 10}, {1, 1}, {1, 4}).message,
               HasSubstr("2 items in 2 bags have no plan that keeps limits.also[0]"));

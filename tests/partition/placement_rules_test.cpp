@@ -379,10 +379,11 @@ TEST(PlacementRules, AreRefusedWithTheNumbers)
             "limits.also[0] has neither most_per_gpu nor most; give one");
   EXPECT_THAT(refusal(refine{}, {.most_per_gpu = 9, .apart = pairs}),
               HasSubstr("3 such bags are needed and enough; 4 items in 2 bags have no plan that "
-                        "keeps limits.most_per_gpu; loosen it, add bags or leave it out"));
+                        "keeps limits.most_per_gpu; loosen it, add bags or microbatches, or "
+                        "leave it out"));
   EXPECT_THAT(refusal(refine{}, {.also = {{.most_per_gpu = 7, .is_soft = true}}, .apart = pairs}),
-              HasSubstr("have no plan that keeps limits.also[0]; loosen it, add bags or leave it "
-                        "out"));
+              HasSubstr("have no plan that keeps limits.also[0]; loosen it, add bags or "
+                        "microbatches, or leave it out"));
 }
 
 TEST(PlacementRules, AreRefusedWithThoseOfWhichNoneCanBeLeftOut)

@@ -442,7 +442,7 @@ class limited_items {
         is_proven ? " have no plan that keeps " : " found no plan that keeps ", names,
         !is_proven ? " before the search gave up; raise one, add bags, or give it more work, as "
                      "refine<>{.work = 20'000'000}"
-        : is_one   ? "; loosen it, add bags or leave it out"
+        : is_one   ? "; loosen it, add bags or microbatches, or leave it out"
                    : " together, and each of these is needed for that; raise or leave out one");
   }
   for (std::size_t sample = 0; sample < owner.size(); ++sample) {
