@@ -65,8 +65,8 @@ class all_caps {
   return {};
 }
 
-inline result<void> check_limits(placement_limits const& limits, std::size_t samples,
-                                 std::size_t bags, std::size_t gpus, std::size_t quantities)
+BALLAST_ONCE result<void> check_limits(placement_limits const& limits, std::size_t samples,
+                                       std::size_t bags, std::size_t gpus, std::size_t quantities)
 {
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
   auto const refuse = [](auto const&... pieces) {
@@ -168,7 +168,7 @@ inline result<void> check_limits(placement_limits const& limits, std::size_t sam
   return {};
 }
 
-inline bool counts_lengths(placement_limits const& limits)
+BALLAST_ONCE bool counts_lengths(placement_limits const& limits)
 {
   all_caps const caps(limits);
   for (std::size_t at = 0; at < caps.size(); ++at) {
