@@ -391,7 +391,11 @@ pages::verdict told(double share, std::string_view of_what, std::string_view beh
   all.sentence =
       fmt::format("The steps lost {} of the time of {}{}.", share_text(share), of_what, behind);
   std::erase_if(losses, [](pages::loss const& each) { return each.share < worth_telling; });
-  std::ranges::stable_sort(losses, std::ranges::greater(), &pages::loss::share);
+  for (auto each = losses.begin(); each != losses.end(); ++each) {  // equal shares keep their order
+    std::rotate(std::ranges::upper_bound(losses.begin(), each, each->share, std::ranges::greater(),
+                                         &pages::loss::share),
+                each, each + 1);
+  }
   all.losses = std::move(losses);
   return all;
 }
