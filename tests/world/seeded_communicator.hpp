@@ -6,6 +6,7 @@
 #include <ballast/comm/collective_check.hpp>
 #include <ballast/comm/communicator.hpp>
 #include <ballast/core.hpp>
+#include <ballast/core/detail/wait_clock.hpp>
 
 #include <chrono>
 #include <condition_variable>

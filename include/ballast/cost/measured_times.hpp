@@ -4,9 +4,8 @@
 #include <ballast/core.hpp>
 #include <ballast/cost/latency_fit.hpp>
 #include <ballast/text/csv.hpp>
+#include <ballast/text/decimal.hpp>
 #include <ballast/text/detail/column_rows.hpp>
-
-#include <system_error>
 
 namespace ballast::inline v0 {
 
@@ -48,12 +47,9 @@ struct measured_times {
         numbers[column] = *number;
       }
       std::string_view const field = fields.back();
-      double seconds = 0;
-      auto const end = std::from_chars(field.data(), field.data() + field.size(), seconds);
-      if (end.ec != std::errc{} || end.ptr != field.data() + field.size()) {
-        return rows.refuse_field(fields, fields.size() - 1, "a decimal number");
-      }
-      keep(numbers, seconds);
+      auto const seconds = detail::nearest_double(field);
+      if (!seconds) { return rows.refuse_field(fields, fields.size() - 1, "a decimal number"); }
+      keep(numbers, *seconds);
       read.lines.push_back(rows.line());
     }
   };
