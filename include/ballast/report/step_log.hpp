@@ -370,7 +370,7 @@ class step_log {
     if (entry.microbatches > 1) {
       line_ += ",\"microbatches\":";
       detail::append_integer(line_, entry.microbatches);
-      line_ += entry.meet == grid_meeting::step ? ",\"meet\":\"step\"" : ",\"meet\":\"microbatch\"";
+      line_ += entry.meet == grid_meeting::step ? R"(,"meet":"step")" : R"(,"meet":"microbatch")";
     }
     if (entry.most_per_gpu != no_limit) {
       line_ += ",\"most_per_gpu\":";
@@ -378,7 +378,7 @@ class step_log {
       if (!entry.weights.empty()) { add("weights", entry.weights); }
     }
     if (entry.samples.kind != counts::rule::any) {
-      line_ += ",\"samples\":\"";
+      line_ += R"(,"samples":")";
       line_ += rule_names[static_cast<std::size_t>(entry.samples.kind)];
       line_ += ':';
       detail::append_integer(line_, entry.samples.number);

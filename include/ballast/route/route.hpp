@@ -204,9 +204,7 @@ class host_carrier {
 
 #ifndef BALLAST_COMPILED
 
-namespace ballast::inline v0 {
-
-namespace detail {
+namespace ballast::inline v0::detail {
 
 BALLAST_ONCE void check_rows(row_traffic const& traffic, std::span<row_array const> arrays)
 {
@@ -290,8 +288,6 @@ class host_row_mover : public host_messages {
                        arrays, memory, host_row_mover(comm, plan, direction, arrays));
 }
 
-}  // namespace detail
-
-}  // namespace ballast::inline v0
+}  // namespace ballast::inline v0::detail
 
 #endif

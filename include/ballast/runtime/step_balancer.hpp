@@ -689,9 +689,7 @@ step_balancer(C&, bag_layout, Cost, step_options<Sample> = {})
 
 #ifndef BALLAST_COMPILED
 
-namespace ballast::inline v0 {
-
-namespace detail {
+namespace ballast::inline v0::detail {
 
 BALLAST_ONCE step_router::step_router(bag_layout layout, settings chosen)
     : bags_(std::move(layout)), settings_(chosen)
@@ -814,8 +812,6 @@ BALLAST_ONCE void step_router::route_slot(balanced_step& step, std::size_t slot,
   }
 }
 
-}  // namespace detail
-
-}  // namespace ballast::inline v0
+}  // namespace ballast::inline v0::detail
 
 #endif

@@ -156,9 +156,7 @@ template <padded_cost WeightOf>
 #include <ballast/partition/detail/placement/limits.hpp>
 #include <ballast/partition/padded/detail/plan_padded.hpp>
 
-namespace ballast::inline v0 {
-
-namespace detail {
+namespace ballast::inline v0::detail {
 
 [[nodiscard]] BALLAST_ONCE result<void> check_padded_limits(bag_layout const& bags,
                                                             microbatches const& slots,
@@ -286,8 +284,6 @@ template <class WeightOf>
   return plan;
 }
 
-}  // namespace detail
-
-}  // namespace ballast::inline v0
+}  // namespace ballast::inline v0::detail
 
 #endif
