@@ -582,8 +582,8 @@ pages::verdict step_judge::verdict() const
       fmt::format("The costs do not predict the times: their median error is {}, that of a cost "
                   "fitted to this log {}.",
                   share_text(errors.median_error), share_text(errors.fitted_error)),
-      "Fit the cost: ballast report LOG --times times.csv, then ballast plan --measured "
-      "times.csv.");
+      "Fit the cost: ballast report LOG --times times.csv, then ballast plan --cost "
+      "transformer:d=WIDTH --measured times.csv.");
   add(scatter, "The ranks take now more, now less time for the same work, whatever the lengths.",
       "Look at what runs beside the steps, as loading data, saving, or other jobs on the nodes.");
   bool const in_hours = measured_time_ >= 360;

@@ -285,7 +285,8 @@ TEST_F(Verdict, TellsCostsThatAreWrongFromTimesThatScatter)
   EXPECT_THAT(found.text, HasSubstr("that of a cost fitted to this log 0."));
   auto const times = run("report steps.jsonl --times times.csv");
   EXPECT_THAT(times.out, HasSubstr("times    times.csv")) << times.error;
-  auto const fitted = run("plan --codes g2b4i256f1s0 --steps 1 --measured times.csv");
+  auto const fitted =
+      run("plan --codes g2b4i256f1s0 --steps 1 --cost transformer:d=3072 --measured times.csv");
   EXPECT_EQ(fitted.exit_code, 0) << fitted.error;
 
   std::filesystem::remove(path("steps.jsonl"));
