@@ -251,9 +251,8 @@ outcome<void> show_compare(compare_run const& run)
 {
   output_files files;
   if (!run.report.empty()) { files.add("page", run.report, pages::compare_page(page_of(run))); }
-  if (auto const done = files.write(); !done) { return done; }
-  if (run.job.options.format != "json") { return files.print_table(table_of(run)); }
-  return print_json(nlohmann::ordered_json::array({to_json(run)}));
+  return files.show(
+      run.job.options.format, [&] { return table_of(run); }, [&] { return to_json(run); });
 }
 
 }  // namespace cli

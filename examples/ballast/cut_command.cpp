@@ -131,9 +131,8 @@ outcome<void> show_cut(cut_run const& run)
 {
   output_files files;
   files.add_plan(run.options.plan, plan_of(run), run.ids.are_numbers);
-  if (auto const done = files.write(); !done) { return done; }
-  if (run.options.format != "json") { return files.print_table(table_of(run)); }
-  return print_json(nlohmann::ordered_json::array({to_json(run)}));
+  return files.show(
+      run.options.format, [&] { return table_of(run); }, [&] { return to_json(run); });
 }
 
 }  // namespace cli

@@ -60,6 +60,17 @@ class output_files {
     return {};
   }
 
+  /// Writes the files, then prints the table that `table_of()` draws or, with --format json, an array
+  /// of what `to_json()` returns.
+  template <class TableOf, class ToJson>
+  [[nodiscard]] outcome<void> show(std::string_view format, TableOf const& table_of,
+                                   ToJson const& to_json) const
+  {
+    if (auto const done = write(); !done) { return done; }
+    if (format != "json") { return print_table(table_of()); }
+    return print_json(nlohmann::ordered_json::array({to_json()}));
+  }
+
   /// To standard error where standard output has the plan.
   [[nodiscard]] outcome<void> print_table(std::string const& table) const
   {

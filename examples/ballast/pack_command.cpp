@@ -241,9 +241,8 @@ outcome<void> show_pack(pack_run const& run)
   files.add_plan(run.options.plan,
                  fmt::format("step,sample,bag,tokens{}\n{}", run.ids.column(), run.plan_lines),
                  run.ids.are_numbers);
-  if (auto const done = files.write(); !done) { return done; }
-  if (run.options.format != "json") { return files.print_table(table_of(run)); }
-  return print_json(nlohmann::ordered_json::array({to_json(run)}));
+  return files.show(
+      run.options.format, [&] { return table_of(run); }, [&] { return to_json(run); });
 }
 
 }  // namespace cli

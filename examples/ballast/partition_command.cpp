@@ -165,9 +165,8 @@ outcome<void> show_partition(partition_run const& run)
 {
   output_files files;
   files.add_plan(run.options.plan, "step,sample,bag,cost\n" + run.plan_lines);
-  if (auto const done = files.write(); !done) { return done; }
-  if (run.options.format != "json") { return files.print_table(table_of(run)); }
-  return print_json(nlohmann::ordered_json::array({to_json(run)}));
+  return files.show(
+      run.options.format, [&] { return table_of(run); }, [&] { return to_json(run); });
 }
 
 }  // namespace cli

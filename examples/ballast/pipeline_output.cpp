@@ -336,9 +336,8 @@ outcome<void> show_pipeline(pipeline_run const& run)
     }
     files.add("timeline", run.options.timeline, std::move(*timeline));
   }
-  if (auto const done = files.write(); !done) { return done; }
-  if (run.options.format != "json") { return files.print_table(table_of(run, both)); }
-  return print_json(nlohmann::ordered_json::array({to_json(run, both)}));
+  return files.show(
+      run.options.format, [&] { return table_of(run, both); }, [&] { return to_json(run, both); });
 }
 
 }  // namespace cli

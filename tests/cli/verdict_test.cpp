@@ -192,41 +192,28 @@ TEST_F(Verdict, NamesASampleThatIsTooLong)
 
 TEST_F(Verdict, NamesEqualCountsAndTheCap)
 {
-  log_steps(
-      [](ballast::random_source& random) {
-        auto step = three_and_one(random);
-        step.limits.samples = ballast::counts::equal();
-        return step;
-      },
-      3);
-  auto found = report();
+  auto const report_within = [&](ballast::placement_limits const& limits, std::uint64_t seed) {
+    std::filesystem::remove(path("steps.jsonl"));
+    log_steps(
+        [&](ballast::random_source& random) {
+          auto step = three_and_one(random);
+          step.limits = limits;
+          return step;
+        },
+        seed);
+    return report();
+  };
+  auto found = report_within({.samples = ballast::counts::equal()}, 3);
   EXPECT_NEAR(found.of("The rule samples = equal"), 25, 0.05);
   EXPECT_EQ(found.shares.size(), 1U) << found.text;
 
-  std::filesystem::remove(path("steps.jsonl"));
-  log_steps(
-      [](ballast::random_source& random) {
-        auto step = three_and_one(random);
-        step.limits.most_per_gpu = 25;
-        return step;
-      },
-      4);
-  found = report();
+  found = report_within({.most_per_gpu = 25}, 4);
   EXPECT_NEAR(found.of("The cap most_per_gpu = 25"), 25, 0.05);
   EXPECT_THAT(found.text, HasSubstr("Raise most_per_gpu to 30,"));
   EXPECT_EQ(found.shares.size(), 1U) << found.text;
 
   // Each alone costs as much as both: half of it is either's.
-  std::filesystem::remove(path("steps.jsonl"));
-  log_steps(
-      [](ballast::random_source& random) {
-        auto step = three_and_one(random);
-        step.limits.most_per_gpu = 25;
-        step.limits.samples = ballast::counts::at_most(2);
-        return step;
-      },
-      5);
-  found = report();
+  found = report_within({.most_per_gpu = 25, .samples = ballast::counts::at_most(2)}, 5);
   EXPECT_NEAR(found.of("The cap most_per_gpu = 25"), 12.5, 0.05);
   EXPECT_NEAR(found.of("The rule samples = at_most:2"), 12.5, 0.05);
 }
