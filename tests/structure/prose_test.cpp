@@ -223,12 +223,12 @@ problems repeated_runs(std::vector<source_file> const& pages)
       }
       last = number;
       if (paragraph.empty() && text.starts_with("    ")) { continue; }  // a formula, as code
-      std::string letters = without_targets(text);
-      for (char& c : letters) {
+      std::string spelled = without_targets(text);
+      for (char& c : spelled) {
         auto const byte = static_cast<unsigned char>(c);
         c = byte >= 0x80U || std::isalnum(byte) != 0 ? static_cast<char>(std::tolower(byte)) : ' ';
       }
-      std::istringstream words(letters);
+      std::istringstream words(spelled);
       for (std::string each; words >> each;) {
         paragraph.push_back({each, page.path + ":" + std::to_string(number)});
       }

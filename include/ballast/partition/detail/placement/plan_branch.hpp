@@ -310,22 +310,15 @@ class level_finish {
   bool found_ = false;
 };
 
-/// Tries all plans of a small step, those first in which items go to the places of lowest rank.
-///
-/// Ensures     (1) `owners` is the best plan of those that the goal keeps, if one was found
-///             (2) ended(): no plan within the limits is better, or there is none
-/// Complexity  O(work); 16 n + 8 n m bytes of scratch.
-template <class Goal>
-class plan_branch {
+/// The items of a small step in the order in which a search through all plans places them, and what is
+/// left of them, whatever the goal.
+class items_to_branch {
  public:
-  plan_branch(plan_state& plan, Goal& goal, work_budget& work, std::span<std::uint32_t> owners,
-              workspace::frame& scratch)
+  /// reads_places: whether the goal tells bags of one kind apart.
+  items_to_branch(plan_state& plan, bool reads_places, workspace::frame& scratch)
       : plan_(plan),
-        goal_(goal),
-        work_(work),
-        best_(owners),
+        reads_places_(reads_places),
         order_(scratch.take<std::uint32_t>(plan.items())),
-        tried_(scratch.take<std::uint32_t>(plan.items() * plan.places())),
         left_(scratch.take<cost_units>(plan.problem().quantities)),
         takes_left_(scratch.take<std::int64_t>(plan.problem().limits.size()))
   {
@@ -352,15 +345,9 @@ class plan_branch {
     });
   }
 
-  /// Expects that no item has a place; leaves it so. Returns whether it found a plan to keep.
-  bool operator()()
-  {
-    branch(0);
-    return found_;
-  }
-  [[nodiscard]] bool ended() const noexcept { return !work_.spent(); }
+  [[nodiscard]] std::span<std::uint32_t const> order() const noexcept { return order_; }
+  [[nodiscard]] std::span<cost_units const> costs_left() const noexcept { return left_; }
 
- private:
   void leave(std::size_t item, int sign)
   {
     placement_problem const& problem = plan_.problem();
@@ -413,12 +400,14 @@ class plan_branch {
     }
     return false;
   }
+
+ private:
   /// Whether plans stay as good when what two empty places get is exchanged; places of different
   /// rows or lanes only with all of these, which have to be empty.
   [[nodiscard]] bool is_same(std::size_t place, std::size_t other) const
   {
     placement_problem const& problem = plan_.problem();
-    bool const reads_bags = Goal::reads_places() || !problem.refused.empty();
+    bool const reads_bags = reads_places_ || !problem.refused.empty();
     if ((reads_bags && problem.bag(place) != problem.bag(other)) ||
         problem.items.gpus[other] != problem.items.gpus[place]) {
       return false;
@@ -469,46 +458,82 @@ class plan_branch {
     }
     return true;
   }
+
+  plan_state& plan_;
+  bool reads_places_;
+  std::span<std::uint32_t> order_;
+  std::span<cost_units> left_;
+  std::span<std::int64_t> takes_left_;
+  std::int64_t samples_left_ = 0;
+};
+
+/// Tries all plans of a small step, those first in which items go to the places of lowest rank.
+///
+/// Ensures     (1) `owners` is the best plan of those that the goal keeps, if one was found
+///             (2) ended(): no plan within the limits is better, or there is none
+/// Complexity  O(work); 16 n + 8 n m bytes of scratch.
+template <class Goal>
+class plan_branch {
+ public:
+  plan_branch(plan_state& plan, Goal& goal, work_budget& work, std::span<std::uint32_t> owners,
+              workspace::frame& scratch)
+      : plan_(plan),
+        goal_(goal),
+        work_(work),
+        best_(owners),
+        items_(plan, Goal::reads_places(), scratch),
+        tried_(scratch.take<std::uint32_t>(plan.items() * plan.places()))
+  {}
+
+  /// Expects that no item has a place; leaves it so. Returns whether it found a plan to keep.
+  bool operator()()
+  {
+    branch(0);
+    return found_;
+  }
+  [[nodiscard]] bool ended() const noexcept { return !work_.spent(); }
+
+ private:
   void branch(std::size_t depth)
   {
     work_.spend(4 + plan_.places());
-    if (work_.spent() || goal_.is_hopeless(plan_, left_) || is_too_much(depth)) { return; }
-    if (depth == order_.size()) {
+    if (work_.spent() || goal_.is_hopeless(plan_, items_.costs_left()) ||
+        items_.is_too_much(depth)) {
+      return;
+    }
+    if (depth == items_.order().size()) {
       if (plan_.is_whole() && goal_.keeps(plan_)) {
         found_ = true;
         std::copy(plan_.owners().begin(), plan_.owners().end(), best_.begin());
       }
       return;
     }
-    std::uint32_t const item = order_[depth];
+    std::uint32_t const item = items_.order()[depth];
     std::span<std::uint32_t> const tried = tried_.subspan(depth * plan_.places(), plan_.places());
     std::size_t count = 0;
     for (std::uint32_t place = 0; place < plan_.places(); ++place) {
-      if (goal_.is_hopeless(plan_, item, place) || is_repeated(place)) { continue; }
+      if (goal_.is_hopeless(plan_, item, place) || items_.is_repeated(place)) { continue; }
       if (plan_.admits(item, place)) { tried[count++] = place; }
     }
     goal_.look(plan_);
     std::sort(tried.data(), tried.data() + count, [&](std::uint32_t a, std::uint32_t b) {
       return precedes(goal_.rank(plan_, item, a), goal_.rank(plan_, item, b), a, b);
     });
-    leave(item, -1);
+    items_.leave(item, -1);
     for (std::size_t at = 0; at < count && !work_.spent(); ++at) {
       plan_.put(item, tried[at]);
       branch(depth + 1);
       plan_.take(item);
     }
-    leave(item, 1);
+    items_.leave(item, 1);
   }
 
   plan_state& plan_;
   Goal& goal_;
   work_budget& work_;
   std::span<std::uint32_t> best_;
-  std::span<std::uint32_t> order_;
+  items_to_branch items_;
   std::span<std::uint32_t> tried_;
-  std::span<cost_units> left_;
-  std::span<std::int64_t> takes_left_;
-  std::int64_t samples_left_ = 0;
   bool found_ = false;
 };
 
