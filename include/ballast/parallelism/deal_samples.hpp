@@ -152,13 +152,12 @@ class sample_dealer {
       }
       return;
     }
-    std::vector<std::uint32_t> end_of(std::size_t{microbatches} * groups + 1, 0);
-    for (std::uint32_t const turn : turns) { ++end_of[turn + 1]; }
-    std::partial_sum(end_of.begin(), end_of.end(), end_of.begin());
-    std::vector<std::uint32_t> samples(samples_);  // by turn, the heaviest first
-    for (std::uint32_t const sample : by_module_[module]) {
-      samples[end_of[turns[sample]]++] = sample;
-    }
+    jagged<std::size_t, std::uint32_t> of_turn;  // samples, the heaviest first
+    of_turn.fill(std::size_t{microbatches} * groups, [&](auto const& visit) {
+      for (std::uint32_t const sample : by_module_[module]) {
+        visit(std::size_t{turns[sample]}, sample);
+      }
+    });
     struct replica_load {
       std::uint64_t now;
       std::uint64_t all;
@@ -174,11 +173,11 @@ class sample_dealer {
         std::size_t const turn = std::size_t{microbatch} * groups + group;
         for (replica_load& each : loads) { each.now = 0; }
         std::make_heap(loads.begin(), loads.end(), later);
-        for (std::size_t at = turn == 0 ? 0 : end_of[turn - 1]; at < end_of[turn]; ++at) {
+        for (std::size_t const sample : of_turn[turn]) {
           std::pop_heap(loads.begin(), loads.end(), later);
-          loads.back().now += weight(samples[at], module);
-          loads.back().all += weight(samples[at], module);
-          found(turn, std::size_t{loads.back().replica}, std::size_t{samples[at]});
+          loads.back().now += weight(sample, module);
+          loads.back().all += weight(sample, module);
+          found(turn, std::size_t{loads.back().replica}, sample);
           std::push_heap(loads.begin(), loads.end(), later);
         }
       }

@@ -160,6 +160,7 @@ class layout_pipeline {
   layout_pipeline(layout_problem const& problem, model_layout const& layout)
       : problem_(problem, layout),
         layout_(layout),
+        chosen_(detail::chosen_of(problem_, layout)),
         groups_(groups_of(layout)),
         graph_(replicated(problem_, layout, groups_))
   {
@@ -192,31 +193,9 @@ class layout_pipeline {
     return compiled_schedule::make(*all, policy, layout_.microbatches);
   }
 
-  /// How long the stages of one group take for its part of a batch, as if it were alone. Shapes:
-  /// batch[samples x modules].
-  [[nodiscard]] pipeline_times times(std::span<tokens const> batch, std::uint32_t group) const
-  {
-    std::size_t const samples = batch.size() / modules();
-    std::uint64_t const microbatches = layout_.microbatches;
-    std::vector<sample_id> ids(samples);
-    for (std::size_t sample = 0; sample < samples; ++sample) {
-      ids[sample] = to_id<sample_id>(sample);
-    }
-    return times_of(batch,
-                    [&](std::size_t module, std::uint64_t replica, std::uint64_t microbatch) {
-                      // What the group computes at this turn, all its replicas together.
-                      std::uint64_t const turn = microbatch * groups_ + group;
-                      std::size_t const begin = samples * turn / (microbatches * groups_);
-                      std::size_t const end = samples * (turn + 1) / (microbatches * groups_);
-                      std::uint64_t const all = replicas(module);
-                      std::size_t const first = begin + (end - begin) * replica / all;
-                      std::size_t const last = begin + (end - begin) * (replica + 1) / all;
-                      return detail::span_of(ids, first, last - first);
-                    });
-  }
-
-  /// The same, where samples_of(module, replica of the group, microbatch) is a range of the
-  /// sample_ids that are computed there.
+  /// How long the stages of one group take for its part of a batch, as if it were alone, where
+  /// samples_of(module, replica of the group, microbatch) is a range of the sample_ids that are
+  /// computed there. Shapes: batch[samples x modules].
   template <class SamplesOf>
   [[nodiscard]] pipeline_times times_of(std::span<tokens const> batch,
                                         SamplesOf const& samples_of) const
@@ -437,12 +416,7 @@ class layout_pipeline {
   [[nodiscard]] std::size_t modules() const noexcept { return layout_.modules.size(); }
 
   /// Of a module, among those that were measured.
-  [[nodiscard]] std::size_t degree_at(std::size_t module) const
-  {
-    module_profile const& profile = problem_.modules[module];
-    auto const* const found = profile.find(degree_of(layout_.modules[module]));
-    return static_cast<std::size_t>(found - profile.degrees.data());
-  }
+  [[nodiscard]] std::size_t degree_at(std::size_t module) const { return chosen_[module].degree; }
 
   /// Of a module in each group.
   [[nodiscard]] std::uint32_t replicas(std::size_t module) const noexcept
@@ -555,6 +529,7 @@ class layout_pipeline {
 
   detail::assigned_job problem_;
   model_layout layout_;
+  std::vector<detail::chosen_layout> chosen_;
   std::uint32_t groups_;
   detail::replica_graph graph_;                  // of each group
   std::vector<detail::module_gathers> gathers_;  // of each module

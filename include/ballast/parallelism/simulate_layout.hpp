@@ -162,10 +162,6 @@ namespace detail {
                   b.layout.schedule);
 }
 
-}  // namespace detail
-
-namespace detail {
-
 /// Refuses sizes that are no batches of a problem.
 [[nodiscard]] inline result<void> check_batches(layout_problem const& problem,
                                                 std::span<tokens const> batches)
@@ -183,6 +179,16 @@ namespace detail {
     }
   }
   return {};
+}
+
+/// Refuses layouts that cannot be priced, and sizes that are no batches.
+[[nodiscard]] inline result<void> check_layout(layout_problem const& problem,
+                                               model_layout const& layout,
+                                               std::span<tokens const> batches)
+{
+  return price_layout(problem, span_of(layout.modules), layout.microbatches, layout.virtual_stages,
+                      span_of(layout.kinds))
+      .and_then([&](model_layout const&) { return check_batches(problem, batches); });
 }
 
 /// The batches of a layout's steps, as samples are dealt.
@@ -431,10 +437,7 @@ class split_simulation {
                                                         std::span<tokens const> batches,
                                                         sample_dealing dealing = {})
 {
-  auto const priced = price_layout(problem, detail::span_of(layout.modules), layout.microbatches,
-                                   layout.virtual_stages, detail::span_of(layout.kinds));
-  if (!priced) { return tl::unexpected(priced.error()); }
-  if (auto checked = detail::check_batches(problem, batches); !checked) {
+  if (auto checked = detail::check_layout(problem, layout, batches); !checked) {
     return tl::unexpected(checked.error());
   }
   layout_pipeline const pipeline(problem, layout);
@@ -513,10 +516,7 @@ class split_simulation {
                                                         std::span<tokens const> batches,
                                                         sample_dealing dealing = {})
 {
-  auto const priced = price_layout(problem, detail::span_of(layout.modules), layout.microbatches,
-                                   layout.virtual_stages, detail::span_of(layout.kinds));
-  if (!priced) { return tl::unexpected(priced.error()); }
-  if (auto checked = detail::check_batches(problem, batches); !checked) {
+  if (auto checked = detail::check_layout(problem, layout, batches); !checked) {
     return tl::unexpected(checked.error());
   }
   if (layout.schedule != layout_schedule::whole_backwards) {

@@ -60,7 +60,13 @@ class stage_choices {
         }
       }
     }
-    list_divisors(largest_kind, most_layers);
+    divisors_.fill(std::size_t{largest_kind} + 1, [&](auto const& visit) {
+      for (std::uint32_t divisor = 1; divisor <= std::min(most_layers, largest_kind); ++divisor) {
+        for (std::size_t number = divisor; number <= largest_kind; number += divisor) {
+          visit(number, divisor);
+        }
+      }
+    });
   }
 
   [[nodiscard]] std::vector<stage_choice> const& of(std::size_t module) const noexcept
@@ -83,36 +89,13 @@ class stage_choices {
   /// The divisors of a number of GPUs that can be numbers of stages, ascending.
   [[nodiscard]] std::span<std::uint32_t const> divisors(std::uint64_t number) const noexcept
   {
-    return span_of(divisors_, first_divisor_[number],
-                   first_divisor_[number + 1] - first_divisor_[number]);
+    return divisors_[std::size_t{number}];
   }
 
  private:
-  void list_divisors(std::uint32_t gpus, std::uint32_t most)
-  {
-    most = std::min(most, gpus);
-    first_divisor_.assign(std::size_t{gpus} + 2, 0);
-    for (std::uint32_t divisor = 1; divisor <= most; ++divisor) {
-      for (std::uint64_t number = divisor; number <= gpus; number += divisor) {
-        ++first_divisor_[number + 1];
-      }
-    }
-    for (std::size_t number = 1; number < first_divisor_.size(); ++number) {
-      first_divisor_[number] += first_divisor_[number - 1];
-    }
-    divisors_.resize(first_divisor_.back());
-    std::vector<std::size_t> next(first_divisor_.begin(), first_divisor_.end() - 1);
-    for (std::uint32_t divisor = 1; divisor <= most; ++divisor) {
-      for (std::uint64_t number = divisor; number <= gpus; number += divisor) {
-        divisors_[next[number]++] = divisor;
-      }
-    }
-  }
-
   stage_memory& memory_;
   std::vector<std::vector<stage_choice>> choices_;  // of each module
-  std::vector<std::size_t> first_divisor_;          // of each number of GPUs
-  std::vector<std::uint32_t> divisors_;
+  jagged<std::size_t, std::uint32_t> divisors_;     // of each number of GPUs
 };
 
 /// All layouts that fit and whose replicas have no more work than a limit.

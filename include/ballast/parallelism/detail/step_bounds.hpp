@@ -450,13 +450,11 @@ class step_bounds {
     for (std::size_t module = 0; module < modules_.size(); ++module) {
       taken const& own = modules_[module];
       auto const [sum, group, replica] = own.dealt->most[batch];
-      std::uint32_t const costliest = own.shares.costliest();
-      auto const work = static_cast<time_units>(static_cast<uint128>(sum) *
-                                                own.shares.cost_of(costliest) / own.shares.whole());
       // The stage then reduces its gradients, and those of the pipeline when all is over.
       time_units const back = way_to(batch, module, group, replica, microbatches_ - 1, true);
-      time_units const rest = std::max(back, own.reducing[costliest]);
-      time_units const time = way_to(batch, module, group, replica, 0, false) + work + rest;
+      time_units const rest = std::max(back, own.reducing[own.shares.costliest()]);
+      time_units const time =
+          way_to(batch, module, group, replica, 0, false) + own.costliest_of(sum) + rest;
       if (time > longest.time) { longest = {time, module}; }
     }
     return longest;
@@ -477,10 +475,8 @@ class step_bounds {
     time_units own_idle = 0;
     for (taken const& own : modules_) {
       time_units const sum = own.dealt->most[batch].sum;
-      std::uint32_t const costliest = own.shares.costliest();
-      auto const work = static_cast<time_units>(static_cast<uint128>(sum) *
-                                                own.shares.cost_of(costliest) / own.shares.whole());
-      time_units const least = work + own.reducing[costliest];
+      time_units const work = own.costliest_of(sum);
+      time_units const least = work + own.reducing[own.shares.costliest()];
       price.likely += sum / microbatches_ / 3;
       if (least <= price.least) { continue; }
       price.least = least;
@@ -540,6 +536,12 @@ class step_bounds {
     {
       std::size_t const turn = std::size_t{microbatch} * cut.groups + group;
       return batch * cut.cells() + turn * cut.replicas + replica;
+    }
+    /// The share of a replica's work that its costliest stage has, rounded down.
+    [[nodiscard]] time_units costliest_of(time_units sum) const
+    {
+      return static_cast<time_units>(static_cast<uint128>(sum) *
+                                     shares.cost_of(shares.costliest()) / shares.whole());
     }
   };
 
