@@ -430,8 +430,8 @@ std::uint64_t held_in_simulation(ballast::layout_problem const& problem,
   auto const order = ballast_test::numbered_order(layout.microbatches);
   std::uint64_t most = 0;
   for (std::uint32_t group = 0; group < pipeline.groups(); ++group) {
-    std::vector<std::uint64_t> bytes;  // of each microbatch in each stage
-    std::vector<std::uint64_t> state;  // of each rank
+    std::vector<ballast::held_bytes> bytes;  // of each microbatch in each stage
+    std::vector<std::uint64_t> state;        // of each rank
     for (std::size_t microbatch = 0; microbatch < order.size(); ++microbatch) {
       for (std::size_t module = 0; module < modules; ++module) {
         auto const [tp, pp, dp, sp, ep, is_sharded] = layout.modules[module];
@@ -449,7 +449,7 @@ std::uint64_t held_in_simulation(ballast::layout_problem const& problem,
           for (std::uint32_t part = 0; part < pp * parts; ++part) {
             std::uint32_t const own = part % pp;
             std::uint32_t const layers = profile.layers / pp + (own < profile.layers % pp ? 1 : 0);
-            bytes.push_back((memory.activations(layers, size) + parts - 1) / parts);
+            bytes.push_back({(memory.activations(layers, size) + parts - 1) / parts});
             if (microbatch == 0 && part < pp) { state.push_back(memory.state(layers)); }
           }
         }

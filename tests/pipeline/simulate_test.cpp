@@ -316,7 +316,7 @@ struct lifetime {
 std::vector<lifetime> lifetimes(compiled_schedule const& schedule,
                                 ballast::pipeline_timeline const& timeline,
                                 std::vector<microbatch_id> const& order,
-                                std::vector<std::uint64_t> const& bytes)
+                                std::vector<held_bytes> const& bytes)
 {
   auto const& stages = schedule.stages();
   std::vector<lifetime> all;
@@ -328,8 +328,8 @@ std::vector<lifetime> lifetimes(compiled_schedule const& schedule,
     std::size_t const last = stages[stage].backward ? static_cast<std::size_t>(found) : task;
     std::size_t const row = ballast::to_index(order[position]);
     all.push_back({ballast::to_index(stages[stage].rank),
-                   bytes[row * stages.stages() + ballast::to_index(stage)], timeline.start[task],
-                   timeline.end[last]});
+                   bytes[row * stages.stages() + ballast::to_index(stage)].held,
+                   timeline.start[task], timeline.end[last]});
   }
   return all;
 }
@@ -366,8 +366,8 @@ TEST(ActivationMemory, IsWhatASweepOverAllTimesSees)  // Ensures (1) (2) (3)
     for (auto& time : times.rows) {
       time = {random.between(shortest, 2), random.between(shortest, 3)};
     }
-    std::vector<std::uint64_t> bytes(times.rows.size());
-    for (auto& size : bytes) { size = random.below(4); }
+    std::vector<held_bytes> bytes(times.rows.size());
+    for (auto& each : bytes) { each.held = each.for_weights = random.below(4); }
     auto order = numbered_order(listed.microbatches);
     random.shuffle(std::span(order));
     auto const timeline = ballast::simulate(schedule, times, order);
@@ -407,7 +407,7 @@ TEST(ActivationMemory, IsBoundedByTheStagesInOneForwardOneBackwardAndByTheMicrob
       SCOPED_TRACE(testing::Message() << stages << " stages, " << microbatches << " microbatches");
       auto const chain = ballast::chain_of_stages(stages, stages, 1);
       auto const times = equal_times(microbatches, stages, {2, 3});
-      std::vector<std::uint64_t> const one(times.rows.size(), 1);
+      std::vector<held_bytes> const one(times.rows.size(), {1});
       auto const order = numbered_order(microbatches);
       auto const peaks = [&](auto const& policy) {
         compiled_schedule const schedule(chain, policy, microbatches);
@@ -431,8 +431,10 @@ TEST(ActivationMemory, DropsTheActivationsOfAFrozenStageWithItsForward)
   auto const times = equal_times(2, 2, {5, 8});
   auto const order = numbered_order(2);
   // [activation_memory]
-  std::vector<std::uint64_t> const bytes{100, 7,   // of microbatch 0, on the stages 0 and 1
-                                         200, 9};  // of microbatch 1
+  std::vector<held_bytes> const bytes{{100},
+                                      {7},  // of microbatch 0, on the stages 0 and 1
+                                      {200},
+                                      {9}};  // of microbatch 1
   auto const timeline = ballast::simulate(schedule, times, order);
   auto const memory = ballast::activation_memory(schedule, timeline, order, bytes);
   // [activation_memory]
@@ -449,7 +451,7 @@ TEST(ActivationMemory, CountsWhatIsKeptForNoTime)  // Ensures (3)
   auto const chain = ballast::chain_of_stages(1, 1);
   compiled_schedule const schedule(chain, ballast::gpipe{}, 3);
   auto const order = numbered_order(3);
-  std::vector<std::uint64_t> const bytes{1, 2, 4};
+  std::vector<held_bytes> const bytes{{1}, {2}, {4}};
   auto const memory = activation_memory(
       schedule, ballast::simulate(schedule, pipeline_times(3, 1), order), order, bytes);
   EXPECT_EQ(memory[0].peak_bytes, 7U);
@@ -463,7 +465,7 @@ TEST(ActivationMemory, FillsAllOf64Bits)
   auto const times = equal_times(2, 1, {1, 1});
   constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
   auto const order = numbered_order(2);
-  std::vector<std::uint64_t> const bytes{most - 1, 1};
+  std::vector<held_bytes> const bytes{{most - 1}, {1}};
   auto const memory =
       activation_memory(schedule, ballast::simulate(schedule, times, order), order, bytes);
   EXPECT_EQ(memory[0].peak_bytes, most);
@@ -477,7 +479,7 @@ TEST(ActivationMemoryDeathTest, RefusesBytesOfAnotherShape)
   compiled_schedule const schedule(chain, ballast::gpipe{}, 2);
   auto const order = numbered_order(2);
   auto const timeline = ballast::simulate(schedule, pipeline_times(2, 2), order);
-  std::vector<std::uint64_t> const bytes(3);
+  std::vector<held_bytes> const bytes(3);
   EXPECT_DEATH((void)activation_memory(schedule, timeline, order, bytes),
                "`bytes` has 3 entries for 2 microbatches on 2 stages");
 }

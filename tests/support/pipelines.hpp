@@ -122,9 +122,9 @@ inline std::vector<std::uint64_t> simulated_peaks(std::vector<chained_unit> cons
                             .value();
   ballast::pipeline_times const times(microbatches, stages.stages());
   auto const order = numbered_order(microbatches);
-  std::vector<std::uint64_t> all;
-  for (std::size_t each = 0; each < microbatches; ++each) {
-    all.insert(all.end(), bytes.begin(), bytes.end());
+  std::vector<ballast::held_bytes> all;
+  for (std::size_t each = 0; each < microbatches * bytes.size(); ++each) {
+    all.push_back({bytes[each % bytes.size()]});
   }
   std::vector<std::uint64_t> peaks;
   for (auto const& rank :

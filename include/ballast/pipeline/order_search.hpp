@@ -267,7 +267,6 @@ class order_search {
       known_[rank] = {};
       for (stage_id const stage : stages.stages_on(to_id<pipeline_rank>(rank))) {
         for (pass const each : {pass::forward, pass::backward, pass::weights}) {
-          if (each != pass::forward && !has_pass(stages[stage], each)) { continue; }
           known_[rank].left += step.total(column_of(stage, each));
         }
       }

@@ -57,6 +57,31 @@ inline constexpr std::size_t stage_passes = 3;
                                        : stage.weights;
 }
 
+/// Calls visit(column, transfer) for each column whose task of a microbatch ends before that of this
+/// one begins, and how long before: first for the pass before it on its stage.
+template <class Visit>
+void for_each_need(stage_graph const& stages, std::size_t column, Visit const& visit)
+{
+  auto const stage = to_id<stage_id>(column / stage_passes);
+  auto const direction = static_cast<pass>(column % stage_passes);
+  auto const need = [&](stage_id other, pass of, time_units transfer) {
+    if (has_pass(stages[other], of)) { visit(column_of(other, of), transfer); }
+  };
+  if (!has_pass(stages[stage], direction)) { return; }
+  if (direction == pass::weights) {
+    need(stage, pass::backward, 0);
+  } else if (direction == pass::forward) {
+    for (auto const& [from, to, transfer] : stages.links_into(stage)) {
+      need(from, direction, transfer);
+    }
+  } else {
+    need(stage, pass::forward, 0);
+    for (auto const& [from, to, transfer] : stages.links_out_of(stage)) {
+      need(to, direction, transfer);
+    }
+  }
+}
+
 /// Whether a schedule of so many microbatches has fewer than 2^31 tasks, so that 32 bits are enough
 /// to number them.
 [[nodiscard]] inline result<void> check_microbatches(stage_graph const& stages,

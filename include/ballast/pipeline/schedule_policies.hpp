@@ -33,17 +33,16 @@ struct gpipe {
     for (std::size_t rank = 0; rank < stages.ranks(); ++rank) {
       auto& tasks = schedule.ranks.emplace_back();
       auto const pass_all = [&](stage_id stage, pass direction) {
+        if (!detail::has_pass(stages[stage], direction)) { return; }
         for (std::uint32_t position = 0; position < microbatches; ++position) {
           tasks.push_back({position, stage, direction});
         }
       };
       std::span<stage_id const> const of_rank = stages.stages_on(to_id<pipeline_rank>(rank));
-      for (stage_id const stage : of_rank) {
-        if (stages[stage].has_forward()) { pass_all(stage, pass::forward); }
-      }
+      for (stage_id const stage : of_rank) { pass_all(stage, pass::forward); }
       for (std::size_t left = of_rank.size(); left-- > 0;) {
-        if (stages[of_rank[left]].backward) { pass_all(of_rank[left], pass::backward); }
-        if (stages[of_rank[left]].weights) { pass_all(of_rank[left], pass::weights); }
+        pass_all(of_rank[left], pass::backward);
+        pass_all(of_rank[left], pass::weights);
       }
     }
     return schedule;
@@ -53,15 +52,23 @@ struct gpipe {
 
 namespace detail {
 
-/// Calls forward(k) and backward(k) for all k below `count`: backward k after forward k + `ahead`,
-/// or after the last one.
+/// Adds the forward of forward(k), and the backward and the weights pass of backward(k), for all k
+/// below `count`, as far as stages have them: backward k after forward k + `ahead`, or after the last
+/// one.
 template <class Forward, class Backward>
-void alternate_passes(std::size_t count, std::size_t ahead, Forward const& forward,
+void alternate_passes(stage_graph const& stages, std::vector<pipeline_task>& tasks,
+                      std::size_t count, std::size_t ahead, Forward const& forward,
                       Backward const& backward)
 {
+  auto const add = [&](pipeline_task task, pass direction) {
+    task.pass = direction;
+    if (has_pass(stages[task.stage], direction)) { tasks.push_back(task); }
+  };
   for (std::size_t turn = 0; turn < count + ahead; ++turn) {
-    if (turn < count) { forward(turn); }
-    if (turn >= ahead) { backward(turn - ahead); }
+    if (turn < count) { add(forward(turn), pass::forward); }
+    if (turn < ahead) { continue; }
+    add(backward(turn - ahead), pass::backward);
+    add(backward(turn - ahead), pass::weights);
   }
 }
 
@@ -96,19 +103,11 @@ void alternate_passes(std::size_t count, std::size_t ahead, Forward const& forwa
                   ", and 1F1B is for one; use the interleaved schedule or GPipe");
     }
     stage_id const stage = of_rank.front();
-    auto& tasks = schedule.ranks.emplace_back();
-    auto const add = [&](std::size_t turn, pass direction) {
-      tasks.push_back({static_cast<std::uint32_t>(turn), stage, direction});
+    auto const task_at = [stage](std::size_t turn) {
+      return pipeline_task{static_cast<std::uint32_t>(turn), stage};
     };
-    alternate_passes(
-        microbatches, for_each_ahead * depth[to_index(stage)],
-        [&](std::size_t turn) {
-          if (stages[stage].has_forward()) { add(turn, pass::forward); }
-        },
-        [&](std::size_t turn) {
-          if (stages[stage].backward) { add(turn, pass::backward); }
-          if (stages[stage].weights) { add(turn, pass::weights); }
-        });
+    alternate_passes(stages, schedule.ranks.emplace_back(), microbatches,
+                     for_each_ahead * depth[to_index(stage)], task_at, task_at);
   }
   return schedule;
 }
@@ -280,26 +279,14 @@ struct interleaved_one_forward_one_backward {
     std::size_t ahead = others * largest + of.chunks * behind;
     if (behind > 0 && largest > 0) { ahead += others * (largest - 1); }
     for (std::size_t rank = of.ranks; rank-- > 0;) {
-      auto& tasks = schedule.ranks[of.first_rank + rank];
-      auto const stage = [&](std::size_t chunk) {
-        return to_id<stage_id>(of.first_stage + chunk * of.ranks + rank);
+      auto const task_at = [&](std::uint32_t position, std::size_t chunk) {
+        return pipeline_task{position, to_id<stage_id>(of.first_stage + chunk * of.ranks + rank)};
       };
       detail::alternate_passes(
-          visits.size(), ahead,
+          stages, schedule.ranks[of.first_rank + rank], visits.size(), ahead,
+          [&](std::size_t turn) { return task_at(visits[turn].position, visits[turn].chunk); },
           [&](std::size_t turn) {
-            auto const [position, chunk] = visits[turn];
-            stage_id const stage_of = stage(chunk);
-            if (stages[stage_of].has_forward()) {
-              tasks.push_back({position, stage_of, pass::forward});
-            }
-          },
-          [&](std::size_t turn) {
-            auto const [position, chunk] = visits[turn];
-            stage_id const stage_of = stage(others - chunk);
-            if (stages[stage_of].backward) {
-              tasks.push_back({position, stage_of, pass::backward});
-            }
-            if (stages[stage_of].weights) { tasks.push_back({position, stage_of, pass::weights}); }
+            return task_at(visits[turn].position, others - visits[turn].chunk);
           });
       ahead += rank > 0 ? 2 : 0;
     }

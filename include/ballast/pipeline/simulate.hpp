@@ -148,9 +148,51 @@ inline void expect_times_of(compiled_schedule const& schedule, pipeline_times co
                   schedule.microbatches());
 }
 
-}  // namespace detail
-
-namespace detail {
+/// Fills in how long each microbatch's task in each column takes, 0 where the stage has no such pass,
+/// and the microbatch's longest paths: to the task, and on from its end.
+///
+/// Shapes      each [columns x microbatches].
+inline void find_paths(stage_graph const& stages, pipeline_times const& times,
+                       std::span<time_units> durations, std::span<time_units> heads,
+                       std::span<time_units> tails)
+{
+  std::size_t const microbatches = times.microbatches();
+  std::size_t const count = times.stages;
+  // Forwards from the lowest stage up, then backwards from the highest one down, and the weights
+  // pass after each: so all that a column needs comes before it.
+  auto const sorted = [count](std::size_t at) {
+    if (at < count) { return stage_passes * at; }
+    return stage_passes * (count - 1 - (at - count) / 2) + 1 + (at - count) % 2;
+  };
+  auto const reach = [=](std::span<time_units> paths, std::size_t to, std::size_t from,
+                         time_units transfer) {
+    for (std::size_t at = 0; at < microbatches; ++at) {
+      std::size_t const before = from * microbatches + at;
+      time_units& path = paths[to * microbatches + at];
+      path = std::max(path, paths[before] + durations[before] + transfer);
+    }
+  };
+  std::fill(heads.begin(), heads.end(), 0);
+  std::fill(tails.begin(), tails.end(), 0);
+  for (std::size_t next = 0; next < stage_passes * count; ++next) {
+    std::size_t const column = sorted(next);
+    std::size_t const stage = column / stage_passes;
+    auto const direction = static_cast<pass>(column % stage_passes);
+    bool const is_there = has_pass(stages[to_id<stage_id>(stage)], direction);
+    for (std::size_t at = 0; at < microbatches; ++at) {
+      durations[column * microbatches + at] =
+          is_there ? times.of(at * count + stage, direction) : 0;
+    }
+    for_each_need(stages, column, [&](std::size_t other, time_units transfer) {
+      reach(heads, column, other, transfer);
+    });
+  }
+  for (std::size_t left = stage_passes * count; left-- > 0;) {
+    for_each_need(stages, sorted(left), [&](std::size_t other, time_units transfer) {
+      reach(tails, other, sorted(left), transfer);
+    });
+  }
+}
 
 /// check_times() of a schedule of so many microbatches.
 [[nodiscard]] inline result<void> check_times_on(stage_graph const& graph,
@@ -232,10 +274,7 @@ time_units simulate_tasks_into(std::span<time_units> end, compiled_schedule cons
   std::span<pipeline_task const> const tasks = schedule.tasks();
   time_units makespan = 0;
   for (std::size_t task = 0; task < tasks.size(); ++task) {
-    time_units start = 0;
-    for (auto const& [other, transfer] : schedule.waits_for(task)) {
-      start = std::max(start, end[other] + transfer);
-    }
+    time_units const start = start_of(task, schedule, end);
     time_units const duration = duration_of(tasks[task], times, order);
     end[task] = start + duration;
     makespan = std::max(makespan, end[task]);
@@ -321,8 +360,9 @@ namespace detail {
 
 /// Calls `changed(task, kept, starts)` wherever a task of a rank changes what the rank keeps, in
 /// the order of its tasks: `starts` where that is when the task starts, else when it ends.
-template <class HeldOf, class Changed>
-void follow_memory(compiled_schedule const& schedule, pipeline_rank rank, HeldOf const& held_of,
+template <class Changed>
+void follow_memory(compiled_schedule const& schedule, pipeline_rank rank,
+                   std::span<microbatch_id const> order, std::span<held_bytes const> bytes,
                    Changed const& changed)
 {
   std::uint64_t kept = 0;
@@ -330,46 +370,20 @@ void follow_memory(compiled_schedule const& schedule, pipeline_rank rank, HeldOf
     auto const& [position, stage, direction] = schedule.tasks()[task];
     pipeline_stage const& own = schedule.stages()[stage];
     if (own.part == model_part::transfer) { continue; }
-    held_bytes const bytes = held_of(position, stage);
+    auto const& [held, for_weights] =
+        bytes[to_index(order[position]) * schedule.stages().stages() + to_index(stage)];
     if (direction == pass::forward) {
-      kept += bytes.held;
+      kept += held;
       changed(task, kept, true);
     }
     if (direction == pass::weights) {
-      kept -= bytes.for_weights;
+      kept -= for_weights;
       changed(task, kept, false);
     } else if (direction == pass::backward || !own.backward) {
-      kept -= own.weights ? bytes.held - bytes.for_weights : bytes.held;
+      kept -= own.weights ? held - for_weights : held;
       changed(task, kept, false);
     }
   }
-}
-
-/// What a schedule keeps, where held_of(position, stage) says what each microbatch does.
-template <class HeldOf>
-[[nodiscard]] std::vector<rank_memory> memory_of(compiled_schedule const& schedule,
-                                                 pipeline_timeline const& timeline,
-                                                 HeldOf const& held_of)
-{
-  std::size_t const tasks = schedule.tasks().size();
-  BALLAST_EXPECTS(timeline.start.size() == tasks, "the timeline has the starts of ",
-                  counted(timeline.start.size(), "task"), ", and the schedule ", tasks);
-  BALLAST_EXPECTS(timeline.end.size() == tasks, "the timeline has the ends of ",
-                  counted(timeline.end.size(), "task"), ", and the schedule ", tasks);
-  std::vector<rank_memory> memory(schedule.stages().ranks());
-  for (std::size_t rank = 0; rank < memory.size(); ++rank) {
-    auto& [peak, levels] = memory[rank];
-    follow_memory(schedule, to_id<pipeline_rank>(rank), held_of,
-                  [&](std::uint32_t task, std::uint64_t kept, bool starts) {
-                    time_units const now = starts ? timeline.start[task] : timeline.end[task];
-                    peak = std::max(peak, kept);
-                    if (!levels.empty() && levels.back().since == now) { levels.pop_back(); }
-                    if (kept != (levels.empty() ? 0 : levels.back().bytes)) {
-                      levels.push_back({now, kept});
-                    }
-                  });
-  }
-  return memory;
 }
 
 /// Ends the program where there are bytes of other microbatches or stages than a schedule has.
@@ -410,22 +424,28 @@ inline void expect_bytes_of(compiled_schedule const& schedule, std::span<microba
     std::span<microbatch_id const> order, std::span<held_bytes const> bytes)
 {
   detail::expect_bytes_of(schedule, order, bytes.size());
-  return detail::memory_of(schedule, timeline, [&](std::uint32_t position, stage_id stage) {
-    return bytes[to_index(order[position]) * schedule.stages().stages() + to_index(stage)];
-  });
-}
-
-/// The same where nothing is freed before the last pass.
-[[nodiscard]] inline std::vector<rank_memory> activation_memory(
-    compiled_schedule const& schedule, pipeline_timeline const& timeline,
-    std::span<microbatch_id const> order, std::span<std::uint64_t const> bytes)
-{
-  detail::expect_bytes_of(schedule, order, bytes.size());
-  return detail::memory_of(schedule, timeline, [&](std::uint32_t position, stage_id stage) {
-    std::uint64_t const held =
-        bytes[to_index(order[position]) * schedule.stages().stages() + to_index(stage)];
-    return held_bytes{held, held};
-  });
+  std::size_t const tasks = schedule.tasks().size();
+  BALLAST_EXPECTS(timeline.start.size() == tasks, "the timeline has the starts of ",
+                  detail::counted(timeline.start.size(), "task"), ", and the schedule ", tasks);
+  BALLAST_EXPECTS(timeline.end.size() == tasks, "the timeline has the ends of ",
+                  detail::counted(timeline.end.size(), "task"), ", and the schedule ", tasks);
+  std::vector<rank_memory> memory(schedule.stages().ranks());
+  for (std::size_t rank = 0; rank < memory.size(); ++rank) {
+    auto& [peak, levels] = memory[rank];
+    detail::follow_memory(schedule, to_id<pipeline_rank>(rank), order, bytes,
+                          [&](std::uint32_t task, std::uint64_t kept, bool starts) {
+                            time_units const now =
+                                starts ? timeline.start[task] : timeline.end[task];
+                            peak = std::max(peak, kept);
+                            if (!levels.empty() && levels.back().since == now) {
+                              levels.pop_back();
+                            }
+                            if (kept != (levels.empty() ? 0 : levels.back().bytes)) {
+                              levels.push_back({now, kept});
+                            }
+                          });
+  }
+  return memory;
 }
 
 /// What microbatches keep on the stages of a pipeline, and how much each rank may keep at once.
@@ -447,7 +467,6 @@ struct pipeline_memory {
                                                std::span<microbatch_id const> order,
                                                pipeline_memory const& memory)
 {
-  std::size_t const stages = schedule.stages().stages();
   detail::expect_bytes_of(schedule, order, memory.held.size());
   if (memory.most.empty()) { return {}; }
   BALLAST_EXPECTS(memory.most.size() == schedule.stages().ranks(), "there are limits for ",
@@ -455,16 +474,12 @@ struct pipeline_memory {
   for (std::size_t rank = 0; rank < memory.most.size(); ++rank) {
     std::uint32_t above = detail::no_task;
     std::uint64_t bytes = 0;
-    detail::follow_memory(
-        schedule, to_id<pipeline_rank>(rank),
-        [&](std::uint32_t position, stage_id stage) {
-          return memory.held[to_index(order[position]) * stages + to_index(stage)];
-        },
-        [&](std::uint32_t task, std::uint64_t kept, bool) {
-          if (kept <= memory.most[rank] || above != detail::no_task) { return; }
-          above = task;
-          bytes = kept;
-        });
+    detail::follow_memory(schedule, to_id<pipeline_rank>(rank), order, detail::span_of(memory.held),
+                          [&](std::uint32_t task, std::uint64_t kept, bool) {
+                            if (kept <= memory.most[rank] || above != detail::no_task) { return; }
+                            above = task;
+                            bytes = kept;
+                          });
     if (above == detail::no_task) { continue; }
     return fail(error_code::infeasible, rank, "pipeline rank ", rank, " keeps ", bytes,
                 " bytes from ", detail::text_of(schedule.tasks()[above]), " on and may keep ",

@@ -32,7 +32,11 @@ class open_step {
       column_.push_back(task / microbatches_);
       microbatch_.push_back(task % microbatches_);
     }
-    duration_.assign(columns * microbatches_, 0);
+    duration_.resize(columns * microbatches_);
+    heads_.resize(duration_.size());
+    tails_.resize(duration_.size());
+    find_paths(stages, times, mutable_span_of(duration_), mutable_span_of(heads_),
+               mutable_span_of(tails_));
     change_.assign(columns * microbatches_, 0);
     takes_.assign(columns * microbatches_, 0);
     tasks_on_.resize(stages.ranks());
@@ -49,7 +53,6 @@ class open_step {
         }
       }
     });
-    find_paths();
     most_.assign(stages.ranks(), std::numeric_limits<std::int64_t>::max());
     for (std::size_t rank = 0; rank < memory.most.size(); ++rank) {
       auto const limit = static_cast<std::uint64_t>(most_[rank]);
@@ -125,16 +128,16 @@ class open_step {
     std::size_t const column = column_of(stage, direction);
     pipeline_stage const& own = stages_[stage];
     rank_of_[column] = static_cast<std::uint32_t>(to_index(own.rank));
-    if (!has_pass(own, direction)) {
-      needs_.end_row();
-      return;
-    }
+    for_each_need(stages_, column, [this](std::size_t other, time_units transfer) {
+      needs_.push_back({static_cast<std::uint32_t>(other), transfer});
+    });
+    needs_.end_row();
+    if (!has_pass(own, direction)) { return; }
     tasks_ += microbatches_;
     tasks_on_[to_index(own.rank)] += microbatches_;
     for (std::uint32_t at = 0; at < microbatches_; ++at) {
       std::size_t const row = at * times.stages + to_index(stage);
-      duration_[number(column, at)] = times.of(row, direction);
-      work_[rank_of_[column]] += times.of(row, direction);
+      work_[rank_of_[column]] += duration_[number(column, at)];
       if (own.part == model_part::transfer) { continue; }
       auto const held = static_cast<std::int64_t>(memory.held[row].held);
       if (direction == pass::forward) { takes_[number(column, at)] = held; }
@@ -143,55 +146,6 @@ class open_step {
       change_[number(column, at)] = direction == pass::forward    ? held
                                     : direction == pass::backward ? kept - held
                                                                   : -kept;
-    }
-    auto const add = [&](stage_id other, pass of, time_units transfer) {
-      if (!has_pass(stages_[other], of)) { return; }
-      needs_.push_back({static_cast<std::uint32_t>(column_of(other, of)), transfer});
-    };
-    if (direction == pass::weights) { add(stage, pass::backward, 0); }
-    if (direction == pass::backward) { add(stage, pass::forward, 0); }
-    if (direction == pass::forward) {
-      for (stage_link const& link : stages_.links_into(stage)) {
-        add(link.from, pass::forward, link.transfer);
-      }
-    } else if (direction == pass::backward) {
-      for (stage_link const& link : stages_.links_out_of(stage)) {
-        add(link.to, pass::backward, link.transfer);
-      }
-    }
-    needs_.end_row();
-  }
-
-  // Forwards from the lowest stage up, then backwards from the highest one down, and the weights
-  // pass after each: so all that a column needs comes before it.
-  void find_paths()
-  {
-    std::vector<std::size_t> sorted;
-    sorted.reserve(columns());
-    for (std::size_t stage = 0; stage < stages_.stages(); ++stage) {
-      sorted.push_back(column_of(to_id<stage_id>(stage), pass::forward));
-    }
-    for (std::size_t stage = stages_.stages(); stage-- > 0;) {
-      sorted.push_back(column_of(to_id<stage_id>(stage), pass::backward));
-      sorted.push_back(column_of(to_id<stage_id>(stage), pass::weights));
-    }
-    heads_.assign(numbers(), 0);
-    tails_.assign(numbers(), 0);
-    for (std::uint32_t at = 0; at < microbatches_; ++at) {
-      for (std::size_t const column : sorted) {
-        time_units& head = heads_[number(column, at)];
-        for (auto const& [other, transfer] : needs_[column]) {
-          std::uint32_t const before = number(other, at);
-          head = std::max(head, heads_[before] + duration_[before] + transfer);
-        }
-      }
-      for (std::size_t left = sorted.size(); left-- > 0;) {
-        time_units& tail = tails_[number(sorted[left], at)];
-        for (auto const& [other, transfer] : needed_by_[sorted[left]]) {
-          std::uint32_t const behind = number(other, at);
-          tail = std::max(tail, tails_[behind] + duration_[behind] + transfer);
-        }
-      }
     }
   }
 
@@ -299,10 +253,8 @@ class greedy_ranks {
     for (std::size_t rank = 0; rank < rank_.size(); ++rank) {
       auto const stages = step.stages().stages_on(to_id<pipeline_rank>(rank));
       for (std::size_t at = stages.size(); at-- > 0;) {
-        pipeline_stage const& own = step.stages()[stages[at]];
-        if (!own.has_forward()) { continue; }
-        bool const keeps = own.backward && own.part != model_part::transfer;
-        rank_[rank].stages.push_back({to_index(stages[at]), keeps});
+        if (!step.stages()[stages[at]].has_forward()) { continue; }
+        rank_[rank].stages.push_back(to_index(stages[at]));
       }
     }
     for (std::size_t column = 0; column < step.columns(); ++column) {
@@ -353,10 +305,6 @@ class greedy_ranks {
   [[nodiscard]] std::size_t done() const noexcept { return done_; }
 
  private:
-  struct stage_of_rank {
-    std::size_t stage;
-    bool keeps;
-  };
   struct rank_state {
     time_units free = 0;
     time_units left = 0;  ///< how long its other tasks take
@@ -365,8 +313,8 @@ class greedy_ranks {
     std::vector<std::uint32_t> backwards;  ///< that have all that they need
     std::vector<std::uint32_t> weights;
     std::size_t weights_done = 0;
-    std::uint32_t task = 0;             ///< what it does next
-    std::vector<stage_of_rank> stages;  ///< that have a forward, highest first
+    std::uint32_t task = 0;           ///< what it does next
+    std::vector<std::size_t> stages;  ///< that have a forward, highest first
 
     void restart(time_units work)
     {
@@ -380,13 +328,14 @@ class greedy_ranks {
 
   /// The next forward of a stage, if the rank can do it; no_task else.
   [[nodiscard]] std::uint32_t forward_of(rank_state const& of, std::size_t rank,
-                                         stage_of_rank const& own) const
+                                         std::size_t stage) const
   {
-    std::uint32_t const done = next_forward_[own.stage];
+    std::uint32_t const done = next_forward_[stage];
     if (done == order_.size()) { return no_task; }
-    std::uint32_t const task = step_.number(stage_passes * own.stage, order_[done]);
+    std::uint32_t const task = step_.number(stage_passes * stage, order_[done]);
     if (unmet_[task] > 0 || of.kept + step_.takes(task) > step_.most(rank)) { return no_task; }
-    bool const has_room = !own.keeps || rule_->room.empty() || of.on_their_way < rule_->room[rank];
+    bool const has_room = keeps_[stage_passes * stage] == 0 || rule_->room.empty() ||
+                          of.on_their_way < rule_->room[rank];
     return has_room ? task : no_task;
   }
 
@@ -403,8 +352,8 @@ class greedy_ranks {
       }
     }
     std::uint32_t forward = no_task;
-    for (stage_of_rank const& own : of.stages) {
-      std::uint32_t const task = forward_of(of, rank, own);
+    for (std::size_t const stage : of.stages) {
+      std::uint32_t const task = forward_of(of, rank, stage);
       if (task != no_task && (forward == no_task || when(task) < when(forward))) { forward = task; }
     }
     bool const turned = rule_->noisy && random.below(6) == 0;

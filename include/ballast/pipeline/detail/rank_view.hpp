@@ -46,8 +46,9 @@ class step_view {
         heads_(scratch.take<time_units>(schedule.tasks().size())),
         tails_(scratch.take<time_units>(schedule.tasks().size()))
   {
-    sort_times(times);
-    find_paths();
+    detail::find_paths(stages(), times, times_, before_, after_);
+    sort_times();
+    find_trips();
     bound_tasks(scratch);
   }
 
@@ -151,19 +152,9 @@ class step_view {
     return all.subspan(number * microbatches_, microbatches_);
   }
 
-  void sort_times(pipeline_times const& times)
+  void sort_times()
   {
-    for (std::size_t stage = 0; stage < times.stages; ++stage) {
-      pipeline_stage const& own = stages()[to_id<stage_id>(stage)];
-      for (pass const each : {pass::forward, pass::backward, pass::weights}) {
-        auto const of_pass = row(times_, column_of(to_id<stage_id>(stage), each));
-        bool const is_there = has_pass(own, each);
-        for (std::size_t at = 0; at < microbatches_; ++at) {
-          of_pass[at] = is_there ? times.of(at * times.stages + stage, each) : 0;
-        }
-      }
-    }
-    for (std::size_t column = 0; column < stage_passes * times.stages; ++column) {
+    for (std::size_t column = 0; column < stage_passes * stages().stages(); ++column) {
       std::span<time_units> const sums =
           most_.subspan(column * (microbatches_ + 1), microbatches_ + 1);
       sums[0] = 0;
@@ -174,54 +165,21 @@ class step_view {
   }
 
   // Links are sorted by the stage that they leave, which is below the one that they enter. So a
-  // loop upwards finds the lower stage complete, and a loop downwards the upper one.
-  void find_paths()
+  // loop downwards finds the upper stage complete.
+  void find_trips()
   {
-    for (auto const paths : {before_, after_, between_}) {
-      std::fill(paths.begin(), paths.end(), 0);
-    }
-    auto const forward = [](stage_id stage) { return column_of(stage, pass::forward); };
-    auto const backward = [](stage_id stage) { return column_of(stage, pass::backward); };
-    auto const weights = [](stage_id stage) { return column_of(stage, pass::weights); };
-    auto const reach = [&](std::span<time_units> paths, std::size_t to, std::size_t from,
-                           time_units transfer) {
-      std::span<time_units> const reached = row(paths, to);
-      std::span<time_units const> const path = row(paths, from);
-      std::span<time_units const> const time = (*this)[from];
-      for (std::size_t at = 0; at < microbatches_; ++at) {
-        reached[at] = std::max(reached[at], path[at] + time[at] + transfer);
-      }
-    };
+    std::fill(between_.begin(), between_.end(), 0);
     std::span<stage_link const> const links = stages().links();
-    for (std::size_t stage = 0; stage < stages().stages(); ++stage) {
-      auto const id = to_id<stage_id>(stage);
-      if (stages()[id].weights) { reach(after_, backward(id), weights(id), 0); }
-    }
-    for (auto const& [from, to, transfer] : links) {
-      reach(before_, forward(to), forward(from), transfer);
-      if (stages()[from].backward) { reach(after_, backward(to), backward(from), transfer); }
-    }
-    for (std::size_t stage = 0; stage < stages().stages(); ++stage) {
-      auto const id = to_id<stage_id>(stage);
-      if (!stages()[id].backward) { continue; }
-      reach(before_, backward(id), forward(id), 0);
-      reach(after_, forward(id), backward(id), 0);
-    }
     for (std::size_t link = links.size(); link-- > 0;) {
       auto const& [from, to, transfer] = links[link];
-      reach(after_, forward(from), forward(to), transfer);
       if (!stages()[from].backward) { continue; }
-      reach(before_, backward(from), backward(to), transfer);
       std::span<time_units> const trip = row(between_, to_index(from));
       std::span<time_units const> const longer = between(to);
       for (std::size_t at = 0; at < microbatches_; ++at) {
-        trip[at] = std::max(trip[at], longer[at] + (*this)[forward(to)][at] +
-                                          (*this)[backward(to)][at] + 2 * transfer);
+        trip[at] =
+            std::max(trip[at], longer[at] + (*this)[column_of(to, pass::forward)][at] +
+                                   (*this)[column_of(to, pass::backward)][at] + 2 * transfer);
       }
-    }
-    for (std::size_t stage = 0; stage < stages().stages(); ++stage) {
-      auto const id = to_id<stage_id>(stage);
-      if (stages()[id].weights) { reach(before_, weights(id), backward(id), 0); }
     }
   }
 
