@@ -6,7 +6,7 @@
 #include <ballast/cost/cost_spec.hpp>
 #include <ballast/partition/concepts.hpp>
 #include <ballast/partition/descending_order.hpp>
-#include <ballast/partition/detail/exchange/exchange.hpp>
+#include <ballast/partition/detail/exchange/bag_exchanges.hpp>
 #include <ballast/partition/longest_processing_time.hpp>
 #include <ballast/partition/refine.hpp>
 

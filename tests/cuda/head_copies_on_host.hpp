@@ -7,7 +7,7 @@
 #include "staged_on_host.hpp"
 
 #include <ballast/core.hpp>
-#include <ballast/cuda/detail/head_copies.hpp>
+#include <ballast/cuda/detail/row_copies.hpp>
 #include <ballast/cuda/device_heads.hpp>
 #include <ballast/cuda/tables.hpp>
 #include <ballast/route/head_array.hpp>

@@ -134,11 +134,11 @@ struct budget {
 // Rule 7: what each floor may hold. A change that needs more says in its message what it replaces,
 // and changes the number here.
 std::map<std::string, budget> const budgets = {
-    {"core", {2038, 40}},     {"text", {976, 9}},       {"workload", {717, 19}},
-    {"cost", {3591, 47}},     {"topology", {1314, 19}}, {"partition", {19635, 59}},
-    {"sharding", {4151, 20}}, {"pipeline", {7327, 57}}, {"parallelism", {10560, 51}},
-    {"comm", {3446, 30}},     {"gpu", {2997, 17}},      {"route", {4993, 50}},
-    {"cuda", {3483, 31}},     {"runtime", {10991, 67}}, {"report", {1098, 15}},
+    {"core", {2038, 40}},     {"text", {971, 9}},       {"workload", {717, 19}},
+    {"cost", {3590, 47}},     {"topology", {1308, 19}}, {"partition", {19530, 59}},
+    {"sharding", {4175, 20}}, {"pipeline", {7378, 57}}, {"parallelism", {10637, 51}},
+    {"comm", {3437, 30}},     {"gpu", {2997, 17}},      {"route", {4989, 50}},
+    {"cuda", {3474, 31}},     {"runtime", {11015, 67}}, {"report", {1098, 15}},
     {"interop", {432, 4}},    {"umbrellas", {267, 0}},  {"version.hpp", {9, 0}}};
 
 std::map<std::string, budget> sizes_of(std::vector<source_file> const& headers)
@@ -260,7 +260,7 @@ TEST(Budgets, CountLinesAndPublicNames)
   std::vector<source_file> const tree = {{"ballast/cost/a.hpp", "struct a {\n};\nint f(int x);\n"},
                                          {"ballast/cost.hpp", "\n"}};
   auto const with = [&](budget cost) {
-    return over_budget(tree, {{"cost", cost}, {"umbrellas", {1, 0}}});
+    return over_budget(tree, {{"cost", cost}, {"umbrellas", {267, 0}}});
   };
   EXPECT_THAT(with({3, 2}), IsEmpty());
   EXPECT_THAT(with({2, 1}), ElementsAre("cost: has 3 lines, more than 2",

@@ -5,7 +5,6 @@
 #include <ballast/cost/latency_fit.hpp>
 #include <ballast/text/csv.hpp>
 #include <ballast/text/decimal.hpp>
-#include <ballast/text/detail/column_rows.hpp>
 
 namespace ballast::inline v0 {
 

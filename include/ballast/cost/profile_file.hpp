@@ -3,8 +3,8 @@
 
 #include <ballast/core.hpp>
 #include <ballast/cost/module_profile.hpp>
+#include <ballast/text/csv.hpp>
 #include <ballast/text/decimal.hpp>
-#include <ballast/text/detail/column_rows.hpp>
 #include <ballast/text/read_file.hpp>
 
 #include <set>

@@ -3,7 +3,7 @@
 
 #include <ballast/core.hpp>
 #include <ballast/partition/descending_order.hpp>
-#include <ballast/partition/detail/greedy/lightest_bags.hpp>
+#include <ballast/partition/detail/greedy/longest_first.hpp>
 #include <ballast/partition/detail/padding/attention_filling.hpp>
 #include <ballast/partition/detail/padding/finishing_times.hpp>
 #include <ballast/partition/longest_processing_time.hpp>

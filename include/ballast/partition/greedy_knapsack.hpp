@@ -38,7 +38,7 @@ struct greedy_knapsack {
 
 #ifndef BALLAST_COMPILED
 
-#include <ballast/partition/detail/greedy/lightest_bags.hpp>
+#include <ballast/partition/detail/greedy/longest_first.hpp>
 
 namespace ballast::inline v0 {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ballast/core.hpp>
-#include <ballast/partition/detail/padding/cheapest_chain.hpp>
+#include <ballast/partition/detail/padding/finishing_times.hpp>
 #include <ballast/partition/partition_plan.hpp>
 
 namespace ballast::inline v0 {

@@ -3,8 +3,8 @@
 
 #include <ballast/core.hpp>
 #include <ballast/pipeline/simulate.hpp>
+#include <ballast/text/csv.hpp>
 #include <ballast/text/decimal.hpp>
-#include <ballast/text/detail/column_rows.hpp>
 
 namespace ballast::inline v0 {
 

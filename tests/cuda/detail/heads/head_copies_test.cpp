@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ballast/cuda/detail/head_copies.hpp>
+#include <ballast/cuda/detail/row_copies.hpp>
 
 #include "../../../route/bag_arrays.hpp"
 #include "../../../support/test.hpp"

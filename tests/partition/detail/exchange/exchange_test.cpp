@@ -1,4 +1,4 @@
-#include <ballast/partition/detail/exchange/exchange.hpp>  // first: proves it is self-contained
+#include <ballast/partition/detail/exchange/bag_exchanges.hpp>  // first: proves it is self-contained
 
 #include "../../../support/test.hpp"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ballast/core.hpp>
-#include <ballast/partition/detail/exchange/subset_sums.hpp>
+#include <ballast/partition/detail/exchange/bag_exchanges.hpp>
 #include <ballast/partition/detail/placement/plan_search.hpp>
 #include <ballast/partition/detail/plan_items.hpp>
 #include <ballast/partition/partition.hpp>

@@ -3,7 +3,7 @@
 
 #include <ballast/core.hpp>
 #include <ballast/partition/detail/placement/plan_limited.hpp>
-#include <ballast/partition/grid/detail/grid_problem.hpp>
+#include <ballast/partition/grid/detail/greedy_grid.hpp>
 
 namespace ballast::inline v0::detail {
 

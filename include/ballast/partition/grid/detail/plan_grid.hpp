@@ -2,9 +2,8 @@
 #pragma once
 
 #include <ballast/core.hpp>
-#include <ballast/partition/grid/detail/fill_slots.hpp>
+#include <ballast/partition/grid/detail/greedy_grid.hpp>
 #include <ballast/partition/grid/detail/grid_step.hpp>
-#include <ballast/partition/grid/detail/level_ranks.hpp>
 #include <ballast/partition/grid/partition_grid.hpp>
 
 namespace ballast::inline v0::detail {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ballast/core.hpp>
-#include <ballast/partition/padded/detail/corner_search.hpp>
+#include <ballast/partition/padded/detail/fill_padded.hpp>
 
 #include <bit>
 

@@ -8,7 +8,7 @@
 #include "../../../../support/test.hpp"
 
 #include <cuda_runtime_api.h>
-#include <ballast/cuda/detail/head_copies.hpp>
+#include <ballast/cuda/detail/row_copies.hpp>
 #include <ballast/cuda/device_heads.hpp>
 #include <ballast/cuda/staged.hpp>
 #include <ballast/cuda/tables.hpp>

@@ -2,9 +2,458 @@
 #pragma once
 
 #include <ballast/core.hpp>
-#include <ballast/partition/grid/detail/grid_problem.hpp>
+#include <ballast/partition/concepts.hpp>
+#include <ballast/partition/grid/grid_plan.hpp>
 
 namespace ballast::inline v0::detail {
+
+/// What the cells of a slot hold: samples of one kind, from `least` to `most` of them and a
+/// multiple of `step`.
+struct grid_slot {
+  std::uint32_t kind = 0;
+  std::uint32_t least = 0;
+  std::uint32_t most = std::numeric_limits<std::uint32_t>::max();
+  std::uint32_t step = 1;
+
+  [[nodiscard]] constexpr bool takes(std::uint32_t samples) const noexcept
+  {
+    return samples >= least && samples <= most && samples % step == 0;
+  }
+  /// Whether a cell can be filled one sample at a time, and left whenever it is.
+  [[nodiscard]] constexpr bool grows() const noexcept { return least == 0 && step == 1; }
+};
+
+/// n items (samples, or samples that stay together) for the cells of a grid of ranks and slots, within
+/// one cap: what the greedy grid plans.
+///
+/// Shapes      costs[n], weights[n], counts[n], kinds[n], heaviest_first[n]; most_weights[ranks];
+///             slots[microbatches].
+/// Expects     (a) costs and weights are not negative and add up to less than 2^63
+///             (b) heaviest_first is the `descending_order_into` of the costs
+///             (c) ranks and microbatches are at least 1 and cells fewer than 2^32
+///             (d) every kind has a slot, and slots of one kind are next to each other
+struct grid_problem {
+  std::span<cost_units const> costs;
+  std::span<std::int64_t const> weights;
+  std::span<std::uint32_t const> counts;  ///< samples of each item
+  std::span<std::uint32_t const> kinds;
+  std::span<priced_sample const> heaviest_first;
+  std::span<std::int64_t const> most_weights;
+  std::span<grid_slot const> slots;
+  grid_meeting meet = grid_meeting::step;
+
+  [[nodiscard]] constexpr std::size_t ranks() const noexcept { return most_weights.size(); }
+  [[nodiscard]] constexpr std::size_t cells() const noexcept { return ranks() * slots.size(); }
+};
+
+/// A grid that is being filled: the cell of each item, and what each cell holds.
+///
+/// Cells are numbered slot x ranks + rank; an item without one has cell `nowhere()`.
+struct grid_cells {
+  grid_problem const& problem;
+  std::span<cell_id> owner;
+  std::span<cost_units> loads;
+  std::span<std::int64_t> weights;
+  std::span<std::uint32_t> counts;
+  std::span<cost_units> sums;  // scratch, by rank
+
+  grid_cells(grid_problem const& given, std::span<cell_id> owners, workspace::frame& scratch)
+      : problem(given),
+        owner(owners),
+        loads(scratch.take<cost_units>(given.cells())),
+        weights(scratch.take<std::int64_t>(given.cells())),
+        counts(scratch.take<std::uint32_t>(given.cells())),
+        sums(scratch.take<cost_units>(given.ranks()))
+  {}
+
+  [[nodiscard]] std::size_t nowhere() const noexcept { return problem.cells(); }
+  [[nodiscard]] std::size_t cell_of(std::size_t item) const noexcept
+  {
+    return to_index(owner[item]);
+  }
+
+  void clear() noexcept
+  {
+    std::fill(owner.begin(), owner.end(), to_id<cell_id>(nowhere()));
+    empty();
+  }
+
+  void recount() noexcept
+  {
+    empty();
+    for (std::size_t item = 0; item < owner.size(); ++item) {
+      std::size_t const cell = cell_of(item);
+      if (cell != nowhere()) { put(item, cell); }
+    }
+  }
+
+  void put(std::size_t item, std::size_t cell) noexcept
+  {
+    owner[item] = to_id<cell_id>(cell);
+    loads[cell] += problem.costs[item];
+    weights[cell] += problem.weights[item];
+    counts[cell] += problem.counts[item];
+  }
+  void move(std::size_t item, std::size_t cell) noexcept
+  {
+    std::size_t const from = cell_of(item);
+    loads[from] -= problem.costs[item];
+    weights[from] -= problem.weights[item];
+    counts[from] -= problem.counts[item];
+    put(item, cell);
+  }
+
+  [[nodiscard]] bool has_room(std::size_t item, std::size_t cell, std::uint32_t most) const noexcept
+  {
+    return problem.weights[item] <= problem.most_weights[cell % problem.ranks()] - weights[cell] &&
+           problem.counts[item] <= most - counts[cell];
+  }
+  [[nodiscard]] grid_slot const& slot_of(std::size_t cell) const noexcept
+  {
+    return problem.slots[cell / problem.ranks()];
+  }
+
+  /// Whether every item has a cell and every cell a number of samples that its slot takes.
+  [[nodiscard]] bool is_valid() const noexcept
+  {
+    for (std::size_t cell = 0; cell < counts.size(); ++cell) {
+      if (!slot_of(cell).takes(counts[cell])) { return false; }
+    }
+    return std::none_of(owner.begin(), owner.end(),
+                        [this](cell_id cell) { return to_index(cell) == nowhere(); });
+  }
+
+  [[nodiscard]] cost_units largest_of(std::size_t slot) const noexcept
+  {
+    auto const first = loads.begin() + static_cast<std::ptrdiff_t>(slot * problem.ranks());
+    return *std::max_element(first, first + static_cast<std::ptrdiff_t>(problem.ranks()));
+  }
+
+  [[nodiscard]] cost_units makespan() const noexcept
+  {
+    cost_units sum = 0;
+    if (problem.meet == grid_meeting::microbatch) {
+      for (std::size_t slot = 0; slot < problem.slots.size(); ++slot) { sum += largest_of(slot); }
+      return sum;
+    }
+    std::fill(sums.begin(), sums.end(), 0);
+    for (std::size_t cell = 0; cell < loads.size(); ++cell) {
+      sums[cell % problem.ranks()] += loads[cell];
+    }
+    return *std::max_element(sums.begin(), sums.end());
+  }
+
+ private:
+  void empty() noexcept
+  {
+    std::fill(loads.begin(), loads.end(), 0);
+    std::fill(weights.begin(), weights.end(), 0);
+    std::fill(counts.begin(), counts.end(), 0U);
+  }
+};
+
+/// An item with all that a pass over the items looks at.
+struct grid_item {
+  cost_units cost;
+  std::int64_t weight;
+  std::uint32_t item;
+  std::uint32_t count;
+};
+
+struct kind_of_items {
+  std::span<grid_item const> items;
+  std::size_t first_slot;
+  std::size_t end_slot;
+  cost_units work;
+};
+
+/// The items of a problem by kind.
+///
+/// Complexity  O(n + slots); 24 bytes of scratch per item.
+[[nodiscard]] inline std::span<kind_of_items const> items_by_kind(grid_problem const& problem,
+                                                                  workspace::frame& scratch)
+{
+  std::size_t const kinds = std::size_t{problem.slots.back().kind} + 1;
+  auto const items = scratch.take<grid_item>(problem.costs.size());
+  auto const by_kind = scratch.take<kind_of_items>(kinds);
+  auto const next = scratch.take<std::size_t>(kinds + 1);
+  for (std::size_t& each : next) { each = 0; }
+  for (std::uint32_t const kind : problem.kinds) { ++next[kind + 1]; }
+  for (std::size_t kind = 0; kind < kinds; ++kind) {
+    by_kind[kind] = {items.subspan(next[kind], next[kind + 1]), problem.slots.size(), 0, 0};
+    next[kind + 1] += next[kind];
+  }
+  for (std::size_t slot = problem.slots.size(); slot-- > 0;) {
+    kind_of_items& own = by_kind[problem.slots[slot].kind];
+    own.first_slot = slot;
+    if (own.end_slot == 0) { own.end_slot = slot + 1; }
+  }
+  for (auto const [cost, sample] : problem.heaviest_first) {
+    auto const item = static_cast<std::uint32_t>(to_index(sample));
+    std::uint32_t const kind = problem.kinds[item];
+    items[next[kind]++] = {cost, problem.weights[item], item, problem.counts[item]};
+    by_kind[kind].work += cost;
+  }
+  return by_kind;
+}
+
+/// Levels the sums of ranks over some slots by moves and swaps of items.
+///
+/// An item is named by its place in `heaviest_first`. The items of a rank in these slots form a list,
+/// lightest first, that exchanges keep in order.
+///
+/// In, out     work pays for the items looked at.
+/// Ensures     (1) the largest sum does not grow, and every exchange makes the one that gives smaller
+///             (2) cells keep to caps, counts and kinds if they did before
+class rank_exchanges {
+ public:
+  rank_exchanges(grid_cells& cells, work_budget& work, workspace::frame& scratch)
+      : cells_(cells),
+        problem_(cells.problem),
+        work_(work),
+        lightest_(scratch.take<std::uint32_t>(problem_.ranks())),
+        heavier_(scratch.take<std::uint32_t>(cells.owner.size())),
+        sums_(scratch.take<cost_units>(problem_.ranks())),
+        by_sum_(scratch.take<std::uint32_t>(problem_.ranks())),
+        giving_(scratch.take<listed>(cells.owner.size())),
+        taking_(scratch.take<listed>(cells.owner.size() + 1))
+  {}
+
+  /// Levels the sums over the slots from `first` to before `end`.
+  void level(std::size_t first, std::size_t end)
+  {
+    first_ = first;
+    end_ = end;
+    read();
+    auto const by_sum = [this](std::uint32_t a, std::uint32_t b) { return precedes(a, b); };
+    std::iota(by_sum_.begin(), by_sum_.end(), 0U);
+    std::sort(by_sum_.begin(), by_sum_.end(), by_sum);
+    while (!work_.spent() && sums_[by_sum_.back()] > target_) {
+      found_ = {};
+      std::uint32_t const late = by_sum_.back();
+      least_ = sums_[late];
+      std::span<listed const> const giving = list(late, giving_);
+      std::size_t const others = std::min(most_partners, by_sum_.size() - 1);
+      for (std::size_t place = 0; place < others; ++place) {
+        std::uint32_t const early = by_sum_[place];
+        cost_units const even = (sums_[late] - sums_[early]) / 2;
+        if (even == 0 || sums_[late] - even >= least_) { break; }
+        search(late, giving, early, even);
+        // Good enough: a quarter of what the best could take off.
+        if (sums_[late] - least_ >= (even + 3) / 4) { break; }
+      }
+      if (least_ == sums_[late]) { break; }
+      make(late);
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
+  static constexpr std::size_t most_partners = 16;
+  static constexpr int most_tries = 8;
+
+  struct listed {
+    cost_units cost;
+    std::uint32_t place;
+  };
+  struct exchange_of_items {
+    std::uint32_t given = none;
+    std::uint32_t taken = none;  ///< none: a move
+    std::uint32_t early = 0;
+  };
+
+  [[nodiscard]] bool precedes(std::uint32_t a, std::uint32_t b) const noexcept
+  {
+    return sums_[a] != sums_[b] ? sums_[a] < sums_[b] : a < b;
+  }
+  [[nodiscard]] cost_units cost(std::uint32_t place) const noexcept
+  {
+    return place == none ? 0 : problem_.heaviest_first[place].cost;
+  }
+  [[nodiscard]] std::size_t item(std::uint32_t place) const noexcept
+  {
+    return to_index(problem_.heaviest_first[place].sample);
+  }
+
+  /// Reads the lists and the sums, and what no plan of these slots' items is below.
+  void read()
+  {
+    std::size_t const ranks = problem_.ranks();
+    std::fill(lightest_.begin(), lightest_.end(), none);
+    std::fill(sums_.begin(), sums_.end(), 0);
+    cost_units total = 0;
+    target_ = 0;
+    for (std::size_t place = 0; place < heavier_.size(); ++place) {
+      auto const [cost, sample] = problem_.heaviest_first[place];
+      std::size_t const cell = cells_.cell_of(to_index(sample));
+      if (cell < first_ * ranks || cell >= end_ * ranks || cost == 0) { continue; }
+      std::size_t const rank = cell % ranks;
+      heavier_[place] = lightest_[rank];
+      lightest_[rank] = static_cast<std::uint32_t>(place);
+      sums_[rank] += cost;
+      total += cost;
+      target_ = std::max(target_, cost);
+    }
+    auto const all = static_cast<cost_units>(ranks);
+    target_ = std::max(target_, total / all + (total % all != 0 ? 1 : 0));
+  }
+
+  [[nodiscard]] std::span<listed const> list(std::uint32_t rank, std::span<listed> into) noexcept
+  {
+    std::size_t count = 0;
+    for (std::uint32_t place = lightest_[rank]; place != none; place = heavier_[place]) {
+      into[count++] = {cost(place), place};
+    }
+    work_.spend(count);
+    return into.first(count);
+  }
+
+  /// Looks for the exchange of these two ranks that makes the later of them earliest: for each item
+  /// given, the ones around that which would make them even.
+  void search(std::uint32_t late, std::span<listed const> giving, std::uint32_t early,
+              cost_units even)
+  {
+    taking_[0] = {0, none};  // a move gives for nothing
+    std::size_t const taking = 1 + list(early, taking_.subspan(1)).size();
+    std::size_t from = 0;
+    for (listed const given : giving) {
+      while (from < taking && given.cost - taking_[from].cost > even) { ++from; }
+      int tries = most_tries;
+      for (std::size_t place = from; place < taking && tries-- > 0; ++place) {
+        if (!consider(late, given, early, taking_[place])) { break; }
+      }
+      tries = most_tries;
+      for (std::size_t place = from; place-- > 0 && tries-- > 0;) {
+        if (!consider(late, given, early, taking_[place])) { break; }
+      }
+    }
+  }
+
+  /// Keeps this exchange if it is the best so far. Returns whether one further away could be.
+  bool consider(std::uint32_t late, listed given, std::uint32_t early, listed taken)
+  {
+    cost_units const net = given.cost - taken.cost;
+    cost_units const later = std::max(sums_[late] - net, sums_[early] + net);
+    if (later >= least_) { return false; }
+    if (taken.place == none ? cell_for(given.place, early) == cells_.nowhere()
+                            : !may_swap(given.place, taken.place)) {
+      return true;
+    }
+    least_ = later;
+    found_ = {given.place, taken.place, early};
+    return false;
+  }
+
+  [[nodiscard]] bool may_swap(std::uint32_t given, std::uint32_t taken) const noexcept
+  {
+    std::size_t const a = item(given);
+    std::size_t const b = item(taken);
+    std::size_t const from = cells_.cell_of(a);
+    std::size_t const to = cells_.cell_of(b);
+    std::int64_t const heavier = problem_.weights[a] - problem_.weights[b];
+    std::size_t const ranks = problem_.ranks();
+    if (problem_.kinds[a] != problem_.kinds[b] ||
+        cells_.weights[to] + heavier > problem_.most_weights[to % ranks] ||
+        cells_.weights[from] - heavier > problem_.most_weights[from % ranks]) {
+      return false;
+    }
+    std::uint32_t const more = problem_.counts[a] - problem_.counts[b];  // wraps round, and back
+    return more == 0 || (cells_.slot_of(to).takes(cells_.counts[to] + more) &&
+                         cells_.slot_of(from).takes(cells_.counts[from] - more));
+  }
+
+  /// The cell of a rank with the most room in these slots to which an item may move, or nowhere.
+  [[nodiscard]] std::size_t cell_for(std::uint32_t given, std::uint32_t rank) const noexcept
+  {
+    std::size_t const moved = item(given);
+    std::size_t const from = cells_.cell_of(moved);
+    std::uint32_t const samples = problem_.counts[moved];
+    std::size_t best = cells_.nowhere();
+    if (!cells_.slot_of(from).takes(cells_.counts[from] - samples)) { return best; }
+    for (std::size_t slot = first_; slot < end_; ++slot) {
+      std::size_t const cell = slot * problem_.ranks() + rank;
+      grid_slot const& to = problem_.slots[slot];
+      if (to.kind == problem_.kinds[moved] && cells_.has_room(moved, cell, to.most) &&
+          to.takes(cells_.counts[cell] + samples) &&
+          (best == cells_.nowhere() || cells_.weights[cell] < cells_.weights[best])) {
+        best = cell;
+      }
+    }
+    return best;
+  }
+
+  void make(std::uint32_t late)
+  {
+    auto const [given, taken, early] = found_;
+    cost_units const net = cost(given) - cost(taken);
+    std::size_t const from = cells_.cell_of(item(given));
+    std::size_t const to = taken == none ? cell_for(given, early) : cells_.cell_of(item(taken));
+    cells_.move(item(given), to);
+    relist(given, late, early);
+    if (taken != none) {
+      cells_.move(item(taken), from);
+      relist(taken, early, late);
+    }
+    sums_[late] -= net;
+    sums_[early] += net;
+    auto const by_sum = [this](std::uint32_t a, std::uint32_t b) { return precedes(a, b); };
+    // Both change their places: the early rank goes back, and the latest, which was last, forth.
+    auto const last = by_sum_.end() - 1;
+    auto const was = std::find(by_sum_.begin(), last, early);
+    auto const now = std::lower_bound(was + 1, last, early, by_sum);
+    std::rotate(was, was + 1, now);
+    auto const earlier = std::lower_bound(by_sum_.begin(), last, late, by_sum);
+    std::rotate(earlier, last, by_sum_.end());
+  }
+
+  void relist(std::uint32_t place, std::uint32_t from, std::uint32_t to) noexcept
+  {
+    std::uint32_t* link = &lightest_[from];
+    while (*link != place) { link = &heavier_[*link]; }
+    *link = heavier_[place];
+    link = &lightest_[to];
+    while (*link != none && *link > place) { link = &heavier_[*link]; }
+    heavier_[place] = *link;
+    *link = place;
+  }
+
+  grid_cells& cells_;
+  grid_problem const& problem_;
+  work_budget& work_;
+  std::span<std::uint32_t> lightest_;  // item of each rank
+  std::span<std::uint32_t> heavier_;   // the next of the same rank
+  std::span<cost_units> sums_;
+  std::span<std::uint32_t> by_sum_;  // ranks, least first
+  std::span<listed> giving_;
+  std::span<listed> taking_;
+  std::size_t first_ = 0;
+  std::size_t end_ = 0;
+  cost_units target_ = 0;
+  cost_units least_ = 0;  // the later of two ranks after the best exchange found
+  exchange_of_items found_;
+};
+
+/// Exchanges samples between cells until none helps: over the whole step where ranks meet once, or
+/// slot by slot where they meet in every microbatch.
+///
+/// The rank with the most work gives a sample, or swaps one, with those that have the least: the
+/// exchange after which the later of the two finishes earliest, and which keeps both cells within
+/// caps, counts and kinds. So the largest sum goes down with every exchange.
+///
+/// Complexity  100 n steps along lists of samples; O(n) scratch.
+inline void level_ranks(grid_problem const& problem, std::span<cell_id> owner, workspace& memory)
+{
+  constexpr std::uint64_t work_per_sample = 100;
+  auto scratch = memory.open();
+  grid_cells cells(problem, owner, scratch);
+  cells.recount();
+  work_budget left(work_per_sample * owner.size());
+  rank_exchanges exchanges(cells, left, scratch);
+  if (problem.meet == grid_meeting::step) { return exchanges.level(0, problem.slots.size()); }
+  for (std::size_t slot = 0; slot < problem.slots.size(); ++slot) {
+    exchanges.level(slot, slot + 1);
+  }
+}
 
 /// A cell of the slot that is being filled. Its order is that of a heap: emptiest first.
 struct filling_cell {
