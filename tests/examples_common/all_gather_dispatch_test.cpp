@@ -305,7 +305,7 @@ TEST(PriceAllGather, ChargesNothingWhereNothingMoves)
   EXPECT_EQ(price_all_gather(alone, cluster{.nodes = ballast::node_sizes::equal(1, 1)}, 1),
             nothing);
 
-  auto const empty = ballast::place({}, {}, 8);
+  auto const empty = ballast::place(std::span<tokens const>(), std::span<rank_id const>(), 8);
   nothing.memory_bytes = 0;
   EXPECT_EQ(price_all_gather(empty, cluster{}, 1), nothing);
 }

@@ -340,6 +340,21 @@ template <class T, class... More>
   }
 }
 
+/// The least number from `low` to `high` that meets a condition, as `high` and all after it do.
+template <class Number, class Condition>
+[[nodiscard]] constexpr Number least_that(Number low, Number high, Condition const& holds)
+{
+  while (low < high) {
+    Number const middle = low + (high - low) / 2;
+    if (holds(middle)) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return low;
+}
+
 /// How much a search may still do, in steps that it counts itself: no clock, so that every rank
 /// stops at the same place. A search takes it by reference and counts down.
 ///

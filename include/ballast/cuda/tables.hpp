@@ -247,36 +247,32 @@ struct chunk_layout {
   }
 };
 
+namespace detail {
+
+template <bool ToRanks>
+struct chunk_copies {
+  static constexpr bool contiguous = true;
+
+  chunk_layout layout;
+  std::byte const* from = nullptr;
+  std::byte* to = nullptr;
+
+  [[nodiscard]] BALLAST_HOST_DEVICE constexpr strided_copy operator()(std::uint32_t index) const
+  {
+    auto const [by_rank, by_chunk, bytes] = layout(index);
+    return strided_copy::contiguous(from + (ToRanks ? by_chunk : by_rank),
+                                    to + (ToRanks ? by_rank : by_chunk), bytes);
+  }
+};
+
+}  // namespace detail
+
 /// The copies from the layout by chunk to the layout by rank: after a chunked all-gather and the
 /// matrix product of each chunk.
-struct chunks_to_ranks {
-  static constexpr bool contiguous = true;
-
-  chunk_layout layout;
-  std::byte const* from = nullptr;
-  std::byte* to = nullptr;
-
-  [[nodiscard]] BALLAST_HOST_DEVICE constexpr strided_copy operator()(std::uint32_t index) const
-  {
-    chunk_layout::part const each = layout(index);
-    return strided_copy::contiguous(from + each.by_chunk, to + each.by_rank, each.bytes);
-  }
-};
+using chunks_to_ranks = detail::chunk_copies<true>;
 
 /// The copies from the layout by rank to the layout by chunk: before a chunked exchange.
-struct ranks_to_chunks {
-  static constexpr bool contiguous = true;
-
-  chunk_layout layout;
-  std::byte const* from = nullptr;
-  std::byte* to = nullptr;
-
-  [[nodiscard]] BALLAST_HOST_DEVICE constexpr strided_copy operator()(std::uint32_t index) const
-  {
-    chunk_layout::part const each = layout(index);
-    return strided_copy::contiguous(from + each.by_rank, to + each.by_chunk, each.bytes);
-  }
-};
+using ranks_to_chunks = detail::chunk_copies<false>;
 
 static_assert(copy_list<chunks_to_ranks> && copy_list<ranks_to_chunks>);
 

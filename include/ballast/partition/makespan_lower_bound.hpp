@@ -351,30 +351,32 @@ struct started_bags {
   return bound;
 }
 
-/// With bags of one speed, the least load from `bound` on that packing bounds do not refute.
-[[nodiscard]] inline cost_units unpackable_bound(partition_problem const& problem,
-                                                 started_bags const& bags, cost_units bound,
-                                                 workspace::frame& scratch)
+/// The least load from `load` on that is not refuted, if refuted loads are followed by none.
+template <class Refuted>
+[[nodiscard]] cost_units first_not_refuted(cost_units load, Refuted const& refuted)
 {
-  constexpr unsigned degree = 5;
-  std::span<cost_units> const costs = scratch.take<cost_units>(problem.costs.size());
-  for (std::size_t place = 0; place < costs.size(); ++place) {
-    costs[place] = problem.heaviest_first[place].cost;
-  }
-  auto const refuted = [&](cost_units load) {
-    return cannot_pack(costs, load - bags.least_starts[1], bags.starts.size(), degree);
-  };
-  if (!refuted(bound)) { return bound; }
+  if (!refuted(load)) { return load; }
   // All work in one bag is never refuted, so the steps end, and what they add fits 63 bits.
   cost_units step = 1;
-  while (step <= no_cost - bound && refuted(bound + step)) {
-    bound += step;
+  while (step < no_cost - load && refuted(load + step)) {
+    load += step;
     step *= 2;
   }
   for (step /= 2; step > 0; step /= 2) {
-    if (refuted(bound + step)) { bound += step; }
+    if (refuted(load + step)) { load += step; }
   }
-  return bound + 1;
+  return load + 1;
+}
+
+/// With bags of one speed, the least load from `bound` on that packing bounds do not refute.
+[[nodiscard]] inline cost_units unpackable_bound(partition_problem const& problem,
+                                                 started_bags const& bags, cost_units bound)
+{
+  constexpr unsigned degree = 5;
+  return first_not_refuted(bound, [&](cost_units load) {
+    return cannot_pack(problem.heaviest_first, load - bags.least_starts[1], bags.starts.size(),
+                       degree);
+  });
 }
 
 /// Refutes makespans of samples of two kinds, heavy and light: how many of each kind a bag has room
@@ -426,17 +428,11 @@ class two_kinds {
     ratio least{no_cost - 1, 1};
     for (std::size_t at = 0; at < count_; ++at) {
       std::uint32_t const speed = classes_[at].speed;
-      cost_units load = work_until(bound, speed);
-      if (!refutes({load, speed})) { return bound; }
-      cost_units step = 1;
-      while (step < no_cost - load && refutes({load + step, speed})) {
-        load += step;
-        step *= 2;
-      }
-      for (step /= 2; step > 0; step /= 2) {
-        if (refutes({load + step, speed})) { load += step; }
-      }
-      least = std::min(least, ratio{load + 1, speed});
+      cost_units const from = work_until(bound, speed);
+      cost_units const load =
+          first_not_refuted(from, [&](cost_units each) { return refutes({each, speed}); });
+      if (load == from) { return bound; }
+      least = std::min(least, ratio{load, speed});
     }
     return std::max(bound, least);
   }
@@ -587,7 +583,7 @@ class two_kinds {
     bound = detail::counting_bound(before, bags.fastest_first, bound, memory);
   } else if (detail::few_samples(problem.costs.size(), count)) {
     // One speed makes every bound a whole load over that speed.
-    bound.numerator = detail::unpackable_bound(problem, bags, bound.numerator, scratch);
+    bound.numerator = detail::unpackable_bound(problem, bags, bound.numerator);
   }
   if (bags.least_starts[count] == 0) {
     detail::two_kinds kinds(before, bags.fastest_first, scratch);

@@ -630,6 +630,17 @@ template <class Cost>
   return bound;
 }
 
+/// The bag that holds each sample; the frame keeps them.
+[[nodiscard]] inline std::span<bag_id const> bags_of_home(placement_limits const& limits,
+                                                          bag_layout const& bags,
+                                                          workspace::frame& scratch)
+{
+  std::span<bag_id> const home = scratch.take<bag_id>(limits.home.size());
+  std::transform(limits.home.begin(), limits.home.end(), home.begin(),
+                 [&bags](rank_id rank) { return bags.bag_of(rank); });
+  return home;
+}
+
 /// The share of all tokens whose sample is not owned by the bag that holds it.
 [[nodiscard]] inline ratio moved_share(std::span<bag_id const> owner,
                                        std::span<tokens const> lengths,
@@ -662,9 +673,7 @@ template <class Cost>
   plan.bags_digest = bags.digest();
 
   auto scratch = memory.open();
-  std::span<bag_id> const home = scratch.take<bag_id>(limits.home.size());
-  std::transform(limits.home.begin(), limits.home.end(), home.begin(),
-                 [&bags](rank_id rank) { return bags.bag_of(rank); });
+  auto const home = bags_of_home(limits, bags, scratch);
   step_samples step{lengths, {}, home};
   if (all_caps const caps(limits); caps.size() > 0) {
     step.weights = lengths.own;

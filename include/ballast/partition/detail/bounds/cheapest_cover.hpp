@@ -154,6 +154,16 @@ struct crowded_bags {
   }
 };
 
+/// What samples cost that are listed with their costs, or as these alone.
+[[nodiscard]] constexpr cost_units cost_of(priced_sample each) noexcept
+{
+  return each.cost;
+}
+[[nodiscard]] constexpr cost_units cost_of(cost_units each) noexcept
+{
+  return each;
+}
+
 /// Calls exceeds(sum, unit) for numbers of bags, sum / unit, that no packing of these costs into
 /// bags of this room gets below, until it returns true. Returns whether it did.
 ///
@@ -165,19 +175,20 @@ struct crowded_bags {
 ///             so that of samples heavier than that at most k fit a bag.
 /// With degree 1 this is bound L2 of Martello and Toth.
 ///
-/// Expects     costs do not increase, are not negative and at most room; room > 0; 1 <= degree <=
-///             16.
+/// Expects     costs do not increase, are not negative and at most room, which is above 0 where one
+///             is; 1 <= degree <= 16.
 /// Complexity  O(n degree), without scratch.
 /// Source      S. P. Fekete, J. Schepers, "New Classes of Fast Lower Bounds for Bin Packing
 ///             Problems", Mathematical Programming 91(1):11-31, 2001; S. Martello, P. Toth, "Lower
 ///             Bounds and Reduction Procedures for the Bin Packing Problem", Discrete Applied
 ///             Mathematics 28(1):59-70, 1990.
-template <class Exceeds>
-bool any_dual_feasible_sum(std::span<cost_units const> costs, cost_units room, unsigned degree,
+template <class Sample, class Exceeds>
+bool any_dual_feasible_sum(std::span<Sample const> samples, cost_units room, unsigned degree,
                            Exceeds const& exceeds)
 {
+  auto const cost = [samples](std::size_t at) { return cost_of(samples[at]); };
   std::size_t large = 0;  // above half the room: one to a bag
-  while (large < costs.size() && costs[large] > room / 2) { ++large; }
+  while (large < samples.size() && cost(large) > room / 2) { ++large; }
   if (exceeds(uint128{large}, uint128{1})) { return true; }
 
   auto const whole = static_cast<uint128>(room);
@@ -193,82 +204,42 @@ bool any_dual_feasible_sum(std::span<cost_units const> costs, cost_units room, u
     // As e falls from 1/2, fewer of the large sizes count as 1 and more of the small ones count.
     std::size_t alone = large;
     uint128 others = 0;
-    for (std::size_t last = large; last < costs.size() && costs[last] > 0; ++last) {
-      cost_units const least = costs[last];
+    for (std::size_t last = large; last < samples.size() && cost(last) > 0; ++last) {
+      cost_units const least = cost(last);
       others += rounded(least);
-      if (last + 1 < costs.size() && costs[last + 1] == least) { continue; }
-      while (alone > 0 && costs[alone - 1] <= room - least) { others += rounded(costs[--alone]); }
+      if (last + 1 < samples.size() && cost(last + 1) == least) { continue; }
+      while (alone > 0 && cost(alone - 1) <= room - least) { others += rounded(cost(--alone)); }
       if (exceeds(k * whole * alone + others, k * whole)) { return true; }
     }
   }
   return false;
 }
 
-/// Whether that proves that these costs do not fit into so many bags of this room.
+/// Whether that proves that these samples do not fit into so many bags of this room.
 /// Expects     costs do not increase and are not negative; room >= 0; 1 <= degree <= 16.
 /// Ensures     (1) true only if no assignment to `bags` bags keeps all loads within `room`
-[[nodiscard]] inline bool cannot_pack(std::span<cost_units const> costs, cost_units room,
-                                      std::size_t bags, unsigned degree) noexcept
+template <class Sample>
+[[nodiscard]] bool cannot_pack(std::span<Sample const> samples, cost_units room, std::size_t bags,
+                               unsigned degree) noexcept
 {
-  if (costs.empty() || costs.front() == 0) { return false; }
-  if (costs.front() > room) { return true; }
-  return any_dual_feasible_sum(costs, room, degree,
+  if (samples.empty() || cost_of(samples.front()) == 0) { return false; }
+  if (cost_of(samples.front()) > room) { return true; }
+  return any_dual_feasible_sum(samples, room, degree,
                                [bags](uint128 sum, uint128 unit) { return sum > unit * bags; });
 }
 
-/// The largest of these numbers, rounded up, or `known` where that is larger.
+/// The largest of these numbers, rounded up.
 ///
 /// Expects     those of any_dual_feasible_sum.
-/// Ensures     (1) no packing into bags of this room has fewer, if none has fewer than `known`
-[[nodiscard]] inline std::size_t dual_feasible_bound(std::span<cost_units const> costs,
-                                                     cost_units room, unsigned degree,
-                                                     std::size_t known)
+/// Ensures     (1) no packing into bags of this room has fewer
+[[nodiscard]] inline std::size_t least_bins(std::span<priced_sample const> heaviest_first,
+                                            cost_units room, unsigned degree = 1)
 {
-  std::size_t bound = known;
-  any_dual_feasible_sum(costs, room, degree, [&bound](uint128 sum, uint128 unit) {
+  std::size_t bound = heaviest_first.empty() ? 0 : 1;
+  any_dual_feasible_sum(heaviest_first, room, degree, [&bound](uint128 sum, uint128 unit) {
     if (sum > unit * bound) { bound = static_cast<std::size_t>((sum - 1) / unit) + 1; }
     return false;
   });
-  return bound;
-}
-
-/// A number of bins of one capacity that no packing of these weights gets below.
-///
-/// For a threshold t from 0 to half the capacity C, count the samples heavier than C - t, which
-/// share a bin with no sample of weight t or more; those between C / 2 and C - t, one to a bin; and
-/// how many bins more the samples from t to C / 2 need after they fill what those leave. The bound
-/// is the largest count over all t; at t = 0 it is at least the sum over C, rounded up.
-///
-/// Expects     weights sorted as by `descending_order_into`, none above the capacity.
-/// Complexity  O(n).
-/// Source      bound L2 of S. Martello, P. Toth, "Lower Bounds and Reduction Procedures for the Bin
-///             Packing Problem", Discrete Applied Mathematics 28(1):59-70, 1990.
-[[nodiscard]] inline std::size_t least_bins(std::span<priced_sample const> heaviest_first,
-                                            std::int64_t capacity) noexcept
-{
-  std::size_t bound = heaviest_first.empty() ? 0 : 1;
-
-  std::size_t large = 0;  // heavier than half the capacity: one to a bin
-  while (large < heaviest_first.size() && heaviest_first[large].cost > capacity / 2) { ++large; }
-  bound = std::max(bound, large);
-
-  // As t falls from half the capacity, more large samples leave room for one of weight t, and more
-  // small ones reach t. It is enough to try the weights of small samples, each at the last of
-  // equals.
-  std::size_t alone = large;  // heaviest_first[0, alone) is heavier than C - t
-  std::int64_t room = 0;      // that the other large samples leave
-  std::int64_t small = 0;     // weight of the samples from t to C / 2
-  for (std::size_t last = large; last < heaviest_first.size(); ++last) {
-    std::int64_t const least = heaviest_first[last].cost;
-    small += least;
-    if (last + 1 < heaviest_first.size() && heaviest_first[last + 1].cost == least) { continue; }
-    while (alone > 0 && heaviest_first[alone - 1].cost <= capacity - least) {
-      room += capacity - heaviest_first[--alone].cost;
-    }
-    if (small > room) {
-      bound = std::max(bound, large + static_cast<std::size_t>((small - room - 1) / capacity + 1));
-    }
-  }
   return bound;
 }
 
@@ -292,8 +263,7 @@ bool any_dual_feasible_sum(std::span<cost_units const> costs, cost_units room, u
 /// Ensures     (1) no assignment that keeps to the capacities has a smaller makespan
 /// Complexity  O(n log n + m log (n m)); 20 n + 40 m bytes of scratch.
 /// Source      the cover is the linear relaxation of a knapsack, see `cheapest_cover`.
-[[nodiscard]] inline ratio capacity_bound(partition_problem const& problem,
-                                          cheapest_cover const& cover, workspace& memory)
+[[nodiscard]] inline ratio capacity_bound(partition_problem const& problem, workspace& memory)
 {
   std::size_t const samples = problem.costs.size();
   std::size_t const bags = problem.most.size();
@@ -301,6 +271,7 @@ bool any_dual_feasible_sum(std::span<cost_units const> costs, cost_units room, u
   BALLAST_EXPECTS(problem.weights.size() == samples, "there are weights of ",
                   counted(problem.weights.size(), "sample"), " for a problem of ", samples);
   auto scratch = memory.open();
+  cheapest_cover const cover(problem, scratch);
   auto const unsigned_of = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
 
   std::span<std::int64_t> const smallest_first = scratch.take<std::int64_t>(bags);
@@ -335,12 +306,6 @@ bool any_dual_feasible_sum(std::span<cost_units const> costs, cost_units room, u
   }
   bool const one_speed = fastest_first.front() == fastest_first.back();
   return one_speed ? whole_units_per_bag(bound, fastest_first.front()) : bound;
-}
-
-[[nodiscard]] inline ratio capacity_bound(partition_problem const& problem, workspace& memory)
-{
-  auto scratch = memory.open();
-  return capacity_bound(problem, cheapest_cover(problem, scratch), memory);
 }
 
 }  // namespace ballast::inline v0::detail

@@ -534,11 +534,6 @@ class bag_contents {
     work.spend(passed_over);
     return sample;
   }
-  [[nodiscard]] rank first_movable(rank sample, std::size_t from, std::size_t to) const noexcept
-  {
-    work_budget uncounted(0);
-    return first_movable(sample, from, to, uncounted);
-  }
 
   /// Samples are given lightest first. The caller counts loads.
   void move(std::span<rank const> samples, std::size_t from, std::size_t to) noexcept

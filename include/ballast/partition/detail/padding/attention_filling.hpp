@@ -237,11 +237,7 @@ class attention_bound {
       if (high >= enough || places_all(high)) { break; }
       low = high;
     }
-    while (low + 1 < high) {
-      uint128 const middle = low + (high - low) / 2;
-      (places_all(middle) ? high : low) = middle;
-    }
-    return high;
+    return least_that(low + 1, high, [this](uint128 time) { return places_all(time); });
   }
 
  private:
@@ -271,9 +267,9 @@ class attention_bound {
         whole = 0;
       }
       std::size_t const first = next;
-      next = last_for_which(next, most, [&](std::size_t end) {
-        return static_cast<uint128>(sums_[end] - sums_[first]) +
-                   static_cast<uint128>(end - first) * level <=
+      next = least_that(next, most, [&](std::size_t end) {
+        return static_cast<uint128>(sums_[end + 1] - sums_[first]) +
+                   static_cast<uint128>(end + 1 - first) * level >
                room;
       });
       if (next == most) { continue; }
@@ -290,28 +286,11 @@ class attention_bound {
   {
     std::size_t const all = items_.size();
     if (!alike_) { return all; }
-    return last_for_which(0, all, [&](std::size_t count) {
-      return static_cast<uint128>(sums_[all] - sums_[all - count]) +
-                 static_cast<uint128>(count) * level <=
+    return least_that(std::size_t{0}, all, [&](std::size_t count) {
+      return static_cast<uint128>(sums_[all] - sums_[all - count - 1]) +
+                 static_cast<uint128>(count + 1) * level >
              capacity;
     });
-  }
-
-  /// The last number from first to last that meets a condition; first does, and none after one that
-  /// does not.
-  template <class Condition>
-  [[nodiscard]] static std::size_t last_for_which(std::size_t first, std::size_t last,
-                                                  Condition const& holds)
-  {
-    while (first < last) {
-      std::size_t const middle = first + (last - first + 1) / 2;
-      if (holds(middle)) {
-        first = middle;
-      } else {
-        last = middle - 1;
-      }
-    }
-    return first;
   }
 
   std::span<attention_item const> items_;

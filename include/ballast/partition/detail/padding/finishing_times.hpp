@@ -83,21 +83,14 @@ class finishing_times {
     return (time * speed + unit_ - 1) / unit_;
   }
 
-  /// A time before which no plan finishes, as policies state what they prove; 0, which proves
-  /// nothing, where finishing times are rounded up or 63 bits do not hold it.
-  [[nodiscard]] ratio makespan(uint128 time) const noexcept
-  {
-    constexpr auto most = static_cast<uint128>(std::numeric_limits<std::int64_t>::max());
-    if (!exact_ || time > most) { return {}; }
-    return {static_cast<std::int64_t>(time), static_cast<std::int64_t>(unit_)};
-  }
-
-  /// The same also where finishing times are rounded up: they are by less than a unit.
+  /// A time before which no plan finishes, as policies state what they prove, also where finishing
+  /// times are rounded up: they are by less than a unit. 0, which proves nothing, where 63 bits do not
+  /// hold it.
   [[nodiscard]] ratio makespan_of_rounded(uint128 time) const noexcept
   {
     constexpr auto most = static_cast<uint128>(std::numeric_limits<std::int64_t>::max());
-    if (exact_ || time == 0 || time > most) { return makespan(time); }
-    return {static_cast<std::int64_t>(time - 1), static_cast<std::int64_t>(unit_)};
+    if (time > most || (!exact_ && time == 0)) { return {}; }
+    return {static_cast<std::int64_t>(exact_ ? time : time - 1), static_cast<std::int64_t>(unit_)};
   }
 
   [[nodiscard]] uint128 least() const noexcept { return least_; }

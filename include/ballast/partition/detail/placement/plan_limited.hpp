@@ -59,11 +59,7 @@ namespace ballast::inline v0::detail {
   if (counts.rest > 0) { fewest_first[bags - 1 - fuller] += counts.rest; }
   std::copy(problem.speeds.begin(), problem.speeds.end(), fastest_first.begin());
   std::sort(fastest_first.begin(), fastest_first.end(), std::greater{});
-  std::span<cost_units> const before = scratch.take<cost_units>(samples + 1);
-  before[0] = 0;
-  for (std::size_t place = 0; place < samples; ++place) {
-    before[place + 1] = before[place] + problem.heaviest_first[place].cost;
-  }
+  std::span<cost_units const> const before = sums_of_heaviest(problem, scratch);
 
   ratio bound{0, fastest_first.front()};
   for (std::size_t full = 0; full * bags < samples; ++full) {
@@ -342,6 +338,21 @@ class limited_items {
   count_limits counts_;
 };
 
+[[nodiscard]] inline std::string name_of_cap(placement_limits const& limits, std::size_t at)
+{
+  std::size_t const before = limits.most_per_gpu != no_limit ? 1 : 0;
+  return at < before ? "limits.most_per_gpu" : concat("limits.also[", at - before, "]");
+}
+
+[[nodiscard]] inline plan_tie tie_of(placement_limits const& limits)
+{
+  switch (limits.then.what()) {
+    case second_objective::kind::level: return plan_tie::level;
+    case second_objective::kind::fewest_moves: return plan_tie::fewest_moves;
+    default: return plan_tie::none;
+  }
+}
+
 /// The limits of which none can be left out for a plan to exist, as far as a search of all tells;
 /// where it gave up, all that were given.
 [[nodiscard, gnu::cold]] inline std::string conflicting_limits(placement_problem problem,
@@ -372,13 +383,10 @@ class limited_items {
     limit = given;
     names.push_back(name);
   };
-  bool const has_first = limits.most_per_gpu != no_limit;
   for (std::size_t at = 0; at < kept.size(); ++at) {
     std::span<std::int64_t> const endless = scratch.take<std::int64_t>(problem.places());
     std::fill(endless.begin(), endless.end(), no_limit);
-    leave_out(has_first && at == 0 ? "limits.most_per_gpu"
-                                   : concat("limits.also[", at - (has_first ? 1 : 0), "]"),
-              kept[at].room, std::span<std::int64_t const>(endless));
+    leave_out(name_of_cap(limits, at), kept[at].room, std::span<std::int64_t const>(endless));
   }
   if (limits.samples.kind != counts::rule::any) {
     leave_out("limits.samples", tried.counts, count_limits::any(problem.size()));
@@ -414,17 +422,13 @@ class limited_items {
   lower_bound = items.lower_bound(memory);
   auto frame = memory.open();
   limit_search search(problem, items.ranked(), lower_bound, work, memory, frame);
-  using kind = second_objective::kind;
-  plan_tie const tie = limits.then.what() == kind::level          ? plan_tie::level
-                       : limits.then.what() == kind::fewest_moves ? plan_tie::fewest_moves
-                                                                  : plan_tie::none;
   std::span<std::uint32_t> const start = frame.take<std::uint32_t>(problem.size());
   bool const has_start = !owner.empty() && to_index(owner.front()) != bags.size();
   for (std::size_t sample = 0; sample < owner.size() && has_start; ++sample) {
     start[items.item(sample)] = static_cast<std::uint32_t>(to_index(owner[sample]));
   }
   if (has_start) { search.begin_with(start, true); }
-  if (!search(tie, limits.within_per_million)) {
+  if (!search(tie_of(limits), limits.within_per_million)) {
     for (placement_problem::limit const& each : problem.limits) {
       if (each.is_soft) { continue; }
       auto fits = check_each_fits(problem.items, items.items(), each.takes, each.room);
@@ -477,9 +481,7 @@ template <class Cost>
   plan.loads.assign(bags.size(), Cost{});
   plan.bags_digest = bags.digest();
   auto scratch = memory.open();
-  std::span<bag_id> const home = scratch.take<bag_id>(limits.home.size());
-  std::transform(limits.home.begin(), limits.home.end(), home.begin(),
-                 [&bags](rank_id rank) { return bags.bag_of(rank); });
+  auto const home = bags_of_home(limits, bags, scratch);
   std::size_t const quantities = numbers_of(plan.loads[0]).size();
   std::span<cost_units> const costs = scratch.take<cost_units>(count * quantities);
   auto const at = [quantities](auto& of, std::size_t each) -> cost_units& {

@@ -278,11 +278,8 @@ class grid_maker {
     improve();
     if (!step_.falls || step_.joins) { return; }
     auto scratch = memory_.open();
-    auto const laid_out = scratch.take<grid_slot>(slots);
     share_slots(step_, slots);
-    (void)write_slots(step_, limits_.samples, laid_out);
-    grid_problem problem = step_.problem;
-    problem.slots = laid_out;
+    grid_problem const problem = with_slots(slots, scratch);
     ratio const bound = grid_lower_bound(step_, problem, bags_, limits_.starting_loads, memory_);
     auto const best = scratch.take<cell_id>(owner_.size());
     ratio least{no_cost, 1};
@@ -308,6 +305,15 @@ class grid_maker {
   [[nodiscard]] std::size_t slots() const noexcept { return slots_; }
 
  private:
+  /// The problem with so many slots, which kinds share already.
+  [[nodiscard]] grid_problem with_slots(std::size_t slots, workspace::frame& scratch) const
+  {
+    grid_problem problem = step_.problem;
+    auto const all = scratch.take<grid_slot>(slots);
+    (void)write_slots(step_, limits_.samples, all);
+    problem.slots = all;
+    return problem;
+  }
   /// Makes the plan that was found last shorter, where it is the greedy one and not near its bound.
   void improve()
   {
@@ -329,10 +335,7 @@ class grid_maker {
   std::uint64_t try_other_start(std::uint64_t work)
   {
     auto scratch = memory_.open();
-    auto const laid_out = scratch.take<grid_slot>(slots_);
-    (void)write_slots(step_, limits_.samples, laid_out);
-    grid_problem problem = step_.problem;
-    problem.slots = laid_out;
+    grid_problem const problem = with_slots(slots_, scratch);
     auto const other = scratch.take<cell_id>(owner_.size());
     if (!fill_slots(problem, other, memory_, true)) { return 0; }
     level_ranks(problem, other, memory_);
@@ -453,11 +456,7 @@ class grid_maker {
           static_cast<std::uint32_t>(to_index(owner_[step_.item_of[own[at]]]) - first_cell);
     }
     if (has_start) { search.begin_with(start); }
-    using then = second_objective::kind;
-    plan_tie const tie = limits.then.what() == then::level          ? plan_tie::level
-                         : limits.then.what() == then::fewest_moves ? plan_tie::fewest_moves
-                                                                    : plan_tie::none;
-    if (!search(tie, limits.within_per_million)) {
+    if (!search(tie_of(limits), limits.within_per_million)) {
       return search.is_proven() ? plan_search::none : plan_search::gave_up;
     }
     for (std::size_t at = 0; at < count; ++at) {
@@ -603,9 +602,7 @@ inline result<void> plan_grid(grid_plan& plan, workspace& memory, sample_lengths
     plan.weights[sample] =
         caps.size() == 0 ? lengths.own[sample] : taken_of(caps[0], sample, lengths.own);
   }
-  std::span<bag_id> const home = scratch.take<bag_id>(limits.home.size());
-  std::transform(limits.home.begin(), limits.home.end(), home.begin(),
-                 [&bags](rank_id rank) { return bags.bag_of(rank); });
+  auto const home = bags_of_home(limits, bags, scratch);
   std::int64_t const unit = std::max<std::int64_t>(
       common_divisor(limits.starting_loads, common_divisor(span_of(plan.costs))), 1);
   auto const costs = divided(span_of(plan.costs), unit, scratch);

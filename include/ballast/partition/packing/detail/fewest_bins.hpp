@@ -784,10 +784,7 @@ class bin_emptying {
   bin_problem const problem{all_weights, order, capacity};
   bins_found best = first_packing(problem, owner, memory);
   if (best.bins == best.lower_bound) { return best; }
-  std::span<cost_units> const weights = scratch.take<cost_units>(owner.size());
-  std::transform(problem.heaviest_first.begin(), problem.heaviest_first.end(), weights.begin(),
-                 [](auto const& each) { return each.cost; });
-  best.lower_bound = dual_feasible_bound(weights, problem.capacity, degree, best.lower_bound);
+  best.lower_bound = std::max(best.lower_bound, least_bins(order, problem.capacity, degree));
   if (best.bins == best.lower_bound) { return best; }
   constexpr std::uint64_t most = std::uint64_t{1} << 60;
   work = std::min(work, most);

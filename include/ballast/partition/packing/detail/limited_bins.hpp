@@ -8,12 +8,6 @@
 
 namespace ballast::inline v0::detail {
 
-[[nodiscard]] inline std::string name_of_cap(placement_limits const& limits, std::size_t at)
-{
-  std::size_t const before = limits.most_per_gpu != no_limit ? 1 : 0;
-  return at < before ? "limits.most_per_gpu" : concat("limits.also[", at - before, "]");
-}
-
 [[nodiscard, gnu::cold]] inline tl::unexpected<error> refuse_heavy(std::size_t sample,
                                                                    bool has_others,
                                                                    std::int64_t takes,
@@ -160,18 +154,10 @@ class limited_bins {
       return opened;
     };
     least_ = wanted_.allowed(bins_within(capacity));
-    std::int64_t low = order.front().cost;
-    std::int64_t high = capacity;
-    while (low < high) {
-      std::int64_t const limit = low + (high - low) / 2;
-      if (bins_within(limit) <= least_) {
-        high = limit;
-      } else {
-        low = limit + 1;
-      }
-    }
-    bins_ = bins_within(levels ? high : capacity);
-    plan_.largest_bound = high;
+    plan_.largest_bound = least_that(order.front().cost, capacity, [&](std::int64_t limit) {
+      return bins_within(limit) <= least_;
+    });
+    bins_ = bins_within(levels ? plan_.largest_bound : capacity);
     plan_.lower_bound = least_;
     first_ = 1;
     spread();
@@ -240,11 +226,7 @@ class limited_bins {
       std::transform(rest.begin(), rest.end(), takes.begin(), takes_of);
       std::vector<priced_sample> order(rest.size());
       descending_order_into(order, takes, memory_);
-      std::vector<cost_units> sizes;
-      sizes.reserve(order.size());
-      for (auto const& each : order) { sizes.push_back(each.cost); }
-      std::size_t const bound = dual_feasible_bound(sizes, room, 5, least_bins(order, room));
-      least_ = std::max(least_, alone.size() + bound);
+      least_ = std::max(least_, alone.size() + least_bins(order, room, 5));
     };
     for (auto const& of : problem.limits) {
       bound_by([&](std::uint32_t item) { return of.takes[item]; }, of.room[0]);

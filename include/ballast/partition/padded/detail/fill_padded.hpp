@@ -307,15 +307,7 @@ template <class Problem>
     low = high + 1;
     high = std::min(high + step, most);
   }
-  while (low < high) {
-    cost_units const middle = low + (high - low) / 2;
-    if (fills(middle)) {
-      high = middle;
-    } else {
-      low = middle + 1;
-    }
-  }
-  return fills(high);
+  return fills(least_that(low, high, fills));
 }
 
 /// Gives batches to cells: the costliest to the rank with the least load that has a slot left.
@@ -388,17 +380,9 @@ void deal_batches(Problem const& problem, std::span<std::uint32_t const> batch_o
                                                      std::size_t batches)
 {
   if (costs.empty()) { return 0; }
-  cost_units low = costs.front();
-  cost_units high = costs.front() * static_cast<cost_units>(costs.size());
-  while (low < high) {
-    cost_units const middle = low + (high - low) / 2;
-    if (fewest_padded(costs, middle) <= batches) {
-      high = middle;
-    } else {
-      low = middle + 1;
-    }
-  }
-  return low;
+  cost_units const one_batch = costs.front() * static_cast<cost_units>(costs.size());
+  return least_that(costs.front(), one_batch,
+                    [&](cost_units limit) { return fewest_padded(costs, limit) <= batches; });
 }
 
 /// The least that all of at most so many batches cost together.
@@ -422,20 +406,14 @@ class least_padded_sum {
   [[nodiscard]] cost_units within(std::size_t batches)
   {
     if (costs_.empty()) { return 0; }
-    cost_units low = 0;
-    cost_units high = costs_.front() * static_cast<cost_units>(costs_.size());  // one batch
-    while (low < high) {
-      cost_units const fee = low + (high - low) / 2;
+    cost_units const one_batch = costs_.front() * static_cast<cost_units>(costs_.size());
+    cost_units const best = least_that(cost_units{0}, one_batch, [&](cost_units fee) {
       cost_units const with_more = least_with_fee(fee + 1);
-      if (static_cast<std::size_t>(with_more - least_with_fee(fee)) > batches) {
-        low = fee + 1;
-      } else {
-        high = fee;
-      }
-    }
+      return static_cast<std::size_t>(with_more - least_with_fee(fee)) <= batches;
+    });
     // Fees may take more than 64 bits; the difference does not.
-    return static_cast<cost_units>(static_cast<std::uint64_t>(least_with_fee(low)) -
-                                   static_cast<std::uint64_t>(low) * batches);
+    return static_cast<cost_units>(static_cast<std::uint64_t>(least_with_fee(best)) -
+                                   static_cast<std::uint64_t>(best) * batches);
   }
 
  private:
@@ -455,17 +433,9 @@ class least_padded_sum {
 
   [[nodiscard]] std::size_t takes_over(std::size_t earlier, std::size_t later) const
   {
-    std::size_t low = later + 1;
-    std::size_t high = costs_.size() + 1;
-    while (low < high) {
-      std::size_t const end = low + (high - low) / 2;
-      if (ends_at(later, end) <= ends_at(earlier, end)) {
-        high = end;
-      } else {
-        low = end + 1;
-      }
-    }
-    return low;
+    return least_that(later + 1, costs_.size() + 1, [&](std::size_t end) {
+      return ends_at(later, end) <= ends_at(earlier, end);
+    });
   }
 
   [[nodiscard]] cost_units least_with_fee(cost_units fee)
