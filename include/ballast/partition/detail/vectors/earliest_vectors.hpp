@@ -85,16 +85,17 @@ template <std::size_t D>
 /// Bins of several speeds and sizes: of those that a sample fits, which one finishes earliest with it,
 /// in the dimension in which it is latest?
 ///
-/// The tree of `lightest_vectors`, whose nodes know more of the bins below them: the highest speed and
-/// the fewest GPUs. So a node gives a lower bound, and whether a bin below it can
-/// be open to the sample. Leaves are in order of size and speed: where bins of one kind are
+/// A tournament tree whose nodes know the least load below them in each dimension, the highest speed
+/// and the fewest GPUs. These come from different bins, so a node only gives a lower bound, and
+/// whether a bin below it can be open to the sample; the search leaves out subtrees whose bound is no
+/// better than a bin already seen. Leaves are in order of size and speed: where bins of one kind are
 /// neighbours, the bound is as sharp as for equal bins.
 ///
-/// Expects     a valid cost_vector_problem.
+/// Expects     a valid cost_vector_problem; with OneKind one speed, and every sample fits every bin.
 /// Ensures     (1) of bins that are equally good the lowest-numbered
 /// Complexity  earliest: O(m^(1 - 1/D)) for loads per speed spread evenly, O(m) at worst; add:
 ///             O(D log m); 8 D + 20 bytes of scratch per bin, up to four times that.
-template <std::size_t D>
+template <std::size_t D, bool OneKind = false>
 class earliest_vectors {
  public:
   earliest_vectors(cost_vector_problem<D> const& problem, std::span<cost_vector<D> const> loads,
@@ -124,7 +125,7 @@ class earliest_vectors {
   [[nodiscard]] std::size_t earliest(std::size_t sample) const noexcept
   {
     struct subtree {
-      ratio bound;
+      finish_time bound;
       std::size_t node;
     };
     std::array<subtree, 64> open;  // one sibling per level, so never full
@@ -144,8 +145,8 @@ class earliest_vectors {
       std::size_t const child = 2 * at.node;
       bool const left_open = is_open(child, sample);
       bool const right_open = is_open(child + 1, sample);
-      subtree const left{left_open ? finish(child, sample) : ratio{}, child};
-      subtree const right{right_open ? finish(child + 1, sample) : ratio{}, child + 1};
+      subtree const left{left_open ? finish(child, sample) : finish_time{}, child};
+      subtree const right{right_open ? finish(child + 1, sample) : finish_time{}, child + 1};
       bool const left_first = left.bound <= right.bound;
       if (left_open && !left_first) { open[count++] = left; }
       if (right_open) { open[count++] = right; }
@@ -165,6 +166,8 @@ class earliest_vectors {
   }
 
  private:
+  using finish_time = std::conditional_t<OneKind, cost_units, ratio>;
+
   /// What is known of the bins below a node; of none of them, if they have no speed.
   struct node {
     cost_vector<D> least{};  ///< load, in each dimension
@@ -188,17 +191,21 @@ class earliest_vectors {
   [[nodiscard]] bool is_open(std::size_t at, std::size_t sample) const noexcept
   {
     return nodes_[at].fastest > 0 &&
-           (problem_.gpus.empty() ||
+           (OneKind || problem_.gpus.empty() ||
             partition_problem::splits(problem_.lengths[sample], nodes_[at].fewest_gpus));
   }
 
-  [[nodiscard]] ratio finish(std::size_t at, std::size_t sample) const noexcept
+  [[nodiscard]] finish_time finish(std::size_t at, std::size_t sample) const noexcept
   {
     cost_units latest = 0;
     for (std::size_t d = 0; d < D; ++d) {
       latest = std::max(latest, nodes_[at].least[d] + problem_.costs[sample][d]);
     }
-    return {latest, nodes_[at].fastest};
+    if constexpr (OneKind) {
+      return latest;
+    } else {
+      return {latest, nodes_[at].fastest};
+    }
   }
 
   cost_vector_problem<D> problem_;

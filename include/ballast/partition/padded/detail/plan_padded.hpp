@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ballast/core.hpp>
+#include <ballast/core/detail/scaled_number.hpp>
 #include <ballast/partition/padded/detail/fill_padded.hpp>
 
 #include <bit>
@@ -345,16 +346,6 @@ template <class Problem>
   return least;
 }
 
-/// The largest number whose square is at most `square`.
-[[nodiscard]] constexpr std::uint64_t floor_of_root(std::uint64_t square) noexcept
-{
-  std::uint64_t root = 0;
-  for (std::uint64_t bit = std::uint64_t{1} << 31; bit > 0; bit /= 2) {
-    if ((root + bit) * (root + bit) <= square) { root += bit; }
-  }
-  return root;
-}
-
 /// What batches that pad two lengths cost together at the least.
 ///
 /// Give each sample a price. A batch of samples that pads to the lengths S and T costs f(S, T) for
@@ -528,7 +519,7 @@ class two_length_sum {
     cost_units const highest = problem_.cost(1, longest);
     for (kind& each : kinds_) {
       uint128 const ratio = target * one * one / (static_cast<uint128>(each.worst) + 1);
-      uint128 const factor = floor_of_root(
+      uint128 const factor = fixed_point::square_root(
           static_cast<std::uint64_t>(std::clamp(ratio, one * one / 16, one * one * 16)));
       auto const moved = static_cast<cost_units>(static_cast<uint128>(each.above) * factor / one);
       each.above = std::clamp(moved, cost_units{1}, std::max(highest - each.alone, cost_units{1}));
