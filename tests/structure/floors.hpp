@@ -95,7 +95,7 @@ inline problems borrowed_internals(std::vector<source_file> const& headers,
   }
   // Tests of what needs MPI, NCCL or LibTorch, or several ranks, have folders of their own.
   static std::map<std::string, std::set<std::string>> const tested_by = {
-      {"comm", {"threads", "mpi", "survivors"}},
+      {"comm", {"threads", "mpi"}},
       {"gpu", {"nccl", "device"}},
       {"cuda", {"nccl", "device"}},
       {"interop", {"torch"}},
