@@ -2,7 +2,6 @@
 #include <ballast/route/ahead_carrier.hpp>
 
 #include "../support/counted_allocations.hpp"
-#include "../support/delayed_communicator.hpp"
 #include "../support/test.hpp"
 #include "../support/trials.hpp"
 
@@ -10,6 +9,7 @@
 #include <ballast/route/placement.hpp>
 
 #include <atomic>
+#include <latch>
 
 namespace {
 
@@ -175,62 +175,31 @@ TEST(AheadCarrier, TellsOfOtherArraysAndOfRanksThatLeft)  // Ensures (4), Errors
   });
 }
 
-// How long a rank was held up by exchanges, and how long these took on their way.
-struct held_up {
-  std::chrono::duration<double> waited{};
-  int exchanges = 0;
-
-  template <class Call>
-  void time(Call const& call)
-  {
-    auto const begin = std::chrono::steady_clock::now();
-    or_throw(call());
-    waited += std::chrono::steady_clock::now() - begin;
-  }
-  [[nodiscard]] double hidden(std::chrono::duration<double> latency) const
-  {
-    return 1 - waited / (exchanges * latency);
-  }
-};
-
-// Six phases that each compute for 60 ms, over links that take 40: rows of the next phases travel
-// while the present one computes, but for those that the first phase begins with.
-TEST(AheadCarrier, HidesExchangesOfTheNextPhaseBehindThePresentOne)
+// Rank 1 comes once rank 0 has begun both.
+TEST(AheadCarrier, WaitsForNobodyWhereItBegins)
 {
-  constexpr auto latency = 40ms;
-  constexpr std::size_t ranks = 4;
-  constexpr std::size_t phases = 6;
-  std::array<std::array<held_up, ranks>, 2> all{};
-  for (bool const is_ahead : {false, true}) {
-    ballast_test::run_delayed_ranks(ranks, latency, [&](ballast_test::delayed_communicator& comm) {
-      auto const plan = to_the_next_rank(ranks, comm.rank());
-      held_up& own = all[is_ahead ? 1 : 0][to_index(comm.rank())];
-      own.exchanges = phases;
-      ballast::host_carrier at_once(comm);
-      ahead_carrier ahead(comm);
-      auto const x = numbered(plan.rows_before, comm.rank());
-      std::vector<std::vector<std::int64_t>> y(phases, std::vector<std::int64_t>(x.size()));
-      for (std::size_t phase = 0; phase < phases; ++phase) {
-        if (!is_ahead) {
-          own.time([&] { return at_once.route(plan, rows_of(x, y[phase], 2)); });
-        } else {
-          for (std::size_t next = phase == 0 ? 0 : phase + 1; next <= phase + 1 && next < phases;
-               ++next) {
-            own.time([&] { return ahead.route(plan, rows_of(x, y[next], 2)); });
-          }
-          own.time([&] { return ahead.wait(phase + 1 < phases ? 1 : 0); });
-        }
-        EXPECT_EQ(y[phase],
-                  numbered(8, to_id<rank_id>((to_index(comm.rank()) + ranks - 1) % ranks)));
-        std::this_thread::sleep_for(60ms);
-      }
-      or_throw(ahead.begin_step());
-    });
-  }
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    EXPECT_LE(all[0][rank].hidden(latency), 0.01);
-    EXPECT_GE(all[1][rank].hidden(latency), 0.6);
-  }
+  std::latch begun(1);
+  ballast::run_ranks(
+      2,
+      [&](thread_communicator& comm) {
+        bool const is_first = comm.rank() == rank_id{0};
+        auto const plan = to_the_next_rank(2, comm.rank());
+        ahead_carrier rows(comm);
+        auto const x = numbered(plan.rows_before, comm.rank());
+        std::array there{std::vector<std::int64_t>(x.size()), std::vector<std::int64_t>(x.size())};
+        if (!is_first) { begun.wait(); }
+        auto const first = rows.route(plan, rows_of(x, there[0], 2));
+        auto const second = rows.route(plan, rows_of(x, there[1], 2));
+        if (is_first) { begun.count_down(); }
+        or_throw(first);
+        or_throw(second);
+        or_throw(rows.wait(1));
+        auto const of_other = numbered(8, is_first ? rank_id{1} : rank_id{0});
+        EXPECT_EQ(there[0], of_other);
+        or_throw(rows.begin_step());
+        EXPECT_EQ(there[1], of_other);
+      },
+      1min);
 }
 
 }  // namespace
