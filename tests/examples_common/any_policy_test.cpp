@@ -15,7 +15,7 @@
 #include "../../examples/common/baselines/karmarkar_karp.hpp"
 #include "../../examples/common/baselines/quadratic_with_tolerance.hpp"
 #include "../../examples/common/by_name/parse_policy.hpp"
-#include "../support/all_assignments.hpp"
+#include "../support/limited_step.hpp"
 #include "../support/policy_checks.hpp"
 #include "../support/trials.hpp"
 
@@ -189,91 +189,50 @@ TEST(AnyPolicy, PlacesEverySampleInABagItFits)
   ballast_test::expect_starting_loads_counted(any_policy{});
 }
 
-// A step under constraints, so small that all assignments can be tried.
-struct limited_step {
-  ballast::bag_layout bags;
-  std::vector<ballast::tokens> lengths;
-  std::vector<std::int64_t> keys;      // or empty
-  std::vector<ballast::rank_id> home;  // or empty
-  std::vector<std::int64_t> weights;   // or empty
-  std::int64_t most_per_gpu = ballast::no_limit;
-};
-
-limited_step draw_limited_step(ballast::random_source& random)
+// A small step with one cap and perhaps samples that stay together, in bags of several sizes and speeds.
+limited_steps::limited_step<1> draw_limited_step(ballast::random_source& random)
 {
-  limited_step step;
-  std::vector<ballast::bag> bags;
-  std::uint32_t gpus = 0;
-  std::uint64_t const count = 1 + random.below(3);
-  while (bags.size() < count) {
-    bags.push_back({ballast::rank_id{gpus}, std::uint32_t{1} << random.below(3)});
-    gpus += bags.back().gpus;
+  std::vector<std::uint32_t> gpus(1 + random.below(3));
+  for (auto& each : gpus) { each = std::uint32_t{1} << random.below(3); }
+  auto bags = ballast_test::consecutive_bags(gpus);
+  bool const admits = random.below(2) == 0;
+  if (admits) { bags = bags.with_short_samples(ballast::short_samples::admitted); }
+  auto const cap = random.below(3) == 0 ? limited_steps::images_cap : limited_steps::tokens_cap;
+  auto step = limited_steps::draw<1>(random, cap, cap, random.below(7), bags);
+  step.has[limited_steps::together] = random.below(3) == 0;
+  for (ballast::tokens& length : step.lengths) {
+    if (random.below(3) == 0) { length = random.between(admits ? 0 : bags.smallest_bag(), 5); }
   }
-  std::vector<std::uint32_t> speeds(gpus, 1);
-  for (auto& speed : speeds) { speed += static_cast<std::uint32_t>(random.below(2)); }
-  step.bags = ballast::bag_layout(bags, speeds);
-  if (random.below(2) == 0) {
-    step.bags = step.bags.with_short_samples(ballast::short_samples::admitted);
-  }
-  step.lengths.resize(random.below(7));
-  std::int64_t total = 0;
-  std::int64_t longest = 0;
-  for (auto& length : step.lengths) {
-    length = random.below(6) == 0 ? random.between(0, 3) : random.between(1, 12);
-    total += length;
-    longest = std::max(longest, length);
-    step.keys.push_back(random.between(0, 4));
-    step.home.push_back(ballast::rank_id{static_cast<std::uint32_t>(random.below(gpus))});
-    step.weights.push_back(random.between(0, 9));
-  }
-  if (random.below(3) != 0) { step.keys.clear(); }
-  if (random.below(2) == 0) { step.home.clear(); }
-  if (random.below(4) != 0) {
-    step.most_per_gpu = random.between(total / (2 * gpus), 2 * total / gpus + longest / 4);
-  }
-  if (random.below(3) != 0 || step.most_per_gpu == ballast::no_limit) { step.weights.clear(); }
   return step;
 }
 
-// Whether bags take these samples, keep together what belongs together and hold no more than they
-// can, padded where `pads` is set. Shares nothing with the library but bag_layout::takes.
-bool keeps_to(limited_step const& step, std::vector<ballast::bag_id> const& owner, bool pads)
-{
-  auto const& weights = step.weights.empty() ? step.lengths : step.weights;
-  std::vector<std::vector<std::int64_t>> held(step.bags.size());
-  for (std::size_t sample = 0; sample < owner.size(); ++sample) {
-    if (to_index(owner[sample]) >= step.bags.size() ||
-        !step.bags.takes(owner[sample], step.lengths[sample])) {
-      return false;
-    }
-    held[to_index(owner[sample])].push_back(weights[sample]);
-    for (std::size_t other = 0; other < sample && !step.keys.empty(); ++other) {
-      if (step.keys[other] == step.keys[sample] && owner[other] != owner[sample]) { return false; }
-    }
+struct half_attention {
+  limited_steps::limited_step<1> const& step;
+
+  ballast::cost_units operator()(std::size_t sample) const { return step.costs[sample][0]; }
+  [[nodiscard]] ballast::cost_units attention_part(std::size_t sample) const
+  {
+    return step.costs[sample][0] / 2;
   }
-  for (std::size_t bag = 0; bag < held.size(); ++bag) {
-    std::int64_t sum = 0;
-    for (std::int64_t const weight : held[bag]) {
-      sum += pads ? std::ranges::max(held[bag]) : weight;
+};
+
+// Whether bags hold no more than the cap where each sample counts as the longest of its bag.
+bool holds_padded(limited_steps::limited_step<1> const& step, ballast_test::assignment const& owner)
+{
+  bool const by_images = step.has[limited_steps::images_cap];
+  auto const& weights = by_images ? step.images : step.lengths;
+  for (std::size_t bag = 0; bag < step.bags; ++bag) {
+    std::int64_t count = 0;
+    std::int64_t longest = 0;
+    for (std::size_t sample = 0; sample < owner.size(); ++sample) {
+      if (owner[sample] != bag) { continue; }
+      ++count;
+      longest = std::max(longest, weights[sample]);
     }
-    if (step.most_per_gpu < 1'000'000 && sum > step.most_per_gpu * step.bags.sizes()[bag]) {
-      return false;
-    }
+    auto const most = step.of_cell(bag, by_images ? step.most_images : step.most_per_gpu);
+    if (count * longest > most) { return false; }
   }
   return true;
-}
-
-bool some_plan_keeps_to(limited_step const& step, bool pads)
-{
-  bool found = false;
-  ballast_test::each_assignment(step.lengths.size(), step.bags.size(), [&](auto const& places) {
-    if (found || places.size() < step.lengths.size()) { return !found; }
-    std::vector<ballast::bag_id> owner;
-    for (std::size_t const bag : places) { owner.push_back(ballast::to_id<ballast::bag_id>(bag)); }
-    found = keeps_to(step, owner, pads);
-    return false;
-  });
-  return found;
 }
 
 TEST(AnyPolicy, KeepsEveryConstraintThatItTakesOrRefuses)
@@ -294,21 +253,24 @@ TEST(AnyPolicy, KeepsEveryConstraintThatItTakesOrRefuses)
   std::map<std::string, int> kept;
   for (int trial = 0; trial < ballast_test::trials_of(150); ++trial) {
     auto const step = draw_limited_step(random);
-    bool const possible = some_plan_keeps_to(step, false);
+    bool possible = false;
+    ballast_test::each_assignment(step.samples, step.bags, [&](auto const& owner) {
+      possible = possible || (owner.size() == step.samples && limited_steps::keeps(step, owner));
+      return !possible;
+    });
     for (char const* const name : names) {
       SCOPED_TRACE(testing::Message() << "trial " << trial << ", " << name);
       auto const policy = by_name::parse_policy(name).value();
-      bool const pads = policy.batches() == ballast::batching::padded;
-      ballast::placement_limits limits{.together = step.keys, .home = step.home};
-      if (step.most_per_gpu != ballast::no_limit) {
-        limits.also = {{.of = step.weights, .most_per_gpu = step.most_per_gpu}};
-      }
-      auto const plan =
-          ballast::partition(step.lengths, step.bags,
-                             ballast::quadratic_cost{.linear = 7, .quadratic = 1}, limits, policy);
+      auto const plan = limited_steps::planned(
+          step, [&](auto const& samples, auto const& bags, auto const& /*cost*/, auto const& length,
+                    auto const& limits) {
+            return ballast::partition(samples, bags, half_attention{step}, length, limits, policy);
+          });
       if (plan) {
-        ASSERT_TRUE(keeps_to(step, plan->owner, pads));
-        kept[name] += step.most_per_gpu < 1'000'000 ? 1 : 0;
+        auto const owner = ballast_test::assignment_of(plan->owner);
+        ASSERT_TRUE(limited_steps::keeps(step, owner));
+        ASSERT_TRUE(policy.batches() != ballast::batching::padded || holds_padded(step, owner));
+        ++kept[name];
       } else if (possible) {
         // Around a policy that packs the plan is found; others say what would find it.
         EXPECT_NE(policy.batches(), ballast::batching::packed) << plan.error().message;

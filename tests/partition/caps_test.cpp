@@ -45,67 +45,6 @@ TEST(Caps, HoldNoMoreThanMemoryDoes)
   EXPECT_TRUE(partition(lengths, one_gpu_bags(3), cost, {.most_per_gpu = 15'000}, greedy));
 }
 
-// A small step with caps that are met, missed by little or missed by much.
-struct capped_step : instance {
-  std::vector<std::int64_t> weights = {};
-  std::vector<std::int64_t> rooms = {};
-  std::int64_t per_gpu = 0;
-
-  [[nodiscard]] bool keeps(assignment const& owner) const
-  {
-    auto const held = sums_of(owner, weights, std::vector<std::int64_t>(gpus.size(), 0));
-    return std::ranges::equal(held, rooms, std::less_equal{});
-  }
-};
-
-capped_step draw_capped(random_source& random, std::uint32_t largest_bag)
-{
-  capped_step step{random_instance(random, 8, 4, largest_bag)};
-  std::int64_t const heaviest = random.below(2) == 0 ? 5 : 60;
-  for (std::size_t sample = 0; sample < step.costs.size(); ++sample) {
-    step.weights.push_back(random.between(0, heaviest));
-  }
-  auto const total = std::reduce(step.weights.begin(), step.weights.end(), std::int64_t{0});
-  auto const gpus = std::reduce(step.gpus.begin(), step.gpus.end(), std::int64_t{0});
-  step.per_gpu = total / gpus + random.between(0, heaviest / 2);
-  for (auto const size : step.gpus) { step.rooms.push_back(step.per_gpu * size); }
-  if (random.below(4) == 0) { step.before = random_loads(random, step, 500); }
-  return step;
-}
-
-TEST(Caps, FindAPlanWhereverThereIsOne)
-{
-  random_source random(83);
-  int feasible = 0;
-  int infeasible = 0;
-  int optimal = 0;
-  for (int trial = 0; trial < trials_of(1500); ++trial) {
-    SCOPED_TRACE(testing::Message() << "trial " << trial);
-    auto const step = draw_capped(random, trial % 2 == 0 ? 1 : 3);
-    auto const best = optimum_where(step, [&](auto const& owner) { return step.keeps(owner); });
-    auto const plan =
-        plan_instance(step, greedy, {.also = {{.of = step.weights, .most_per_gpu = step.per_gpu}}});
-    ASSERT_EQ(plan.has_value(), best.has_value()) << (plan ? "" : plan.error().message);
-    infeasible += plan ? 0 : 1;
-    if (!plan) {
-      ASSERT_EQ(plan.error().code, error_code::infeasible);
-      EXPECT_THAT(plan.error().message, testing::Not(testing::HasSubstr("gave up")));
-      continue;
-    }
-    ++feasible;
-    expect_valid_plan(step, *plan);
-    ASSERT_TRUE(step.keeps(assignment_of(plan->owner)));
-    ASSERT_GE(plan->makespan, *best);
-    ASSERT_LE(plan->lower_bound, *best);
-    optimal += plan->makespan == *best ? 1 : 0;
-    auto const free = plan_instance(step, greedy);
-    if (step.keeps(assignment_of(free->owner))) { EXPECT_LE(plan->makespan, free->makespan); }
-  }
-  EXPECT_GT(feasible, trials_of(400));
-  EXPECT_GT(infeasible, trials_of(100));
-  EXPECT_EQ(optimal, feasible);
-}
-
 TEST(Caps, FindFillingsThatLeaveNoRoomAtAll)
 {
   // Ten bags were filled to the last token and then mixed up.
@@ -133,38 +72,6 @@ TEST(Caps, HoldWithEqualCounts)
   std::vector<tokens> const four{9, 4, 4, 1};
   EXPECT_TRUE(plan_within(four, 2, 10, {}, counts::equal()));
   EXPECT_FALSE(plan_within(four, 2, 9, {}, counts::equal()));
-  // All plans of 9 samples in 3 bags of 3 are the oracle.
-  random_source random(87);
-  int feasible = 0;
-  int optimal = 0;
-  int const trials = trials_of(300);
-  for (int trial = 0; trial < trials; ++trial) {
-    SCOPED_TRACE(testing::Message() << "trial " << trial);
-    instance step{std::vector<tokens>(9), {}, {1, 1, 1}};
-    std::vector<std::int64_t> weights(9);
-    for (tokens& length : step.lengths) {
-      length = random.between(10, 100);
-      step.costs.push_back(quadratic_work(length));
-    }
-    for (std::int64_t& weight : weights) { weight = random.between(1, 50); }
-    std::int64_t const total = std::reduce(weights.begin(), weights.end(), std::int64_t{0});
-    std::int64_t const most = total / 3 + random.between(0, 8);
-    auto const best = optimum_where(step, [&](auto const& owner) {
-      auto const held = sums_of(owner, weights, std::vector<std::int64_t>(3, 0));
-      auto const counts = sums_of(owner, std::vector<int>(9, 1), std::vector<int>(3, 0));
-      return std::ranges::max(held) <= most && std::ranges::max(counts) <= 3;
-    });
-    auto const plan = plan_within(step.lengths, 3, most, weights, counts::equal());
-    ASSERT_EQ(plan.has_value(), best.has_value());
-    feasible += plan ? 1 : 0;
-    if (!plan) { continue; }
-    for (auto const samples : plan->samples) { ASSERT_EQ(samples.size(), 3U); }
-    ASSERT_GE(plan->makespan, *best);
-    ASSERT_LE(plan->lower_bound, *best);
-    optimal += plan->makespan == *best ? 1 : 0;
-  }
-  EXPECT_GT(2 * feasible, trials);
-  EXPECT_EQ(optimal, feasible);
 }
 
 TEST(Caps, AreNotAbovePlainLocalSearch)

@@ -96,34 +96,6 @@ TEST(EqualCounts, AreTheSameOfBagsOfAnySizeAndSpeed)
   EXPECT_FALSE(plan_instance({{9, 1, 1, 1}, {40, 30, 20, 10}, {1, 4}}, refine{}, equal));
 }
 
-TEST(EqualCounts, AreKeptAsWellAsAllPlansAllow)
-{
-  random_source random(74);
-  int feasible = 0;
-  int const trials = trials_of(600);
-  for (int trial = 0; trial < trials && !testing::Test::HasFailure(); ++trial) {
-    SCOPED_TRACE(testing::Message() << "trial " << trial);
-    auto step = random_instance(random, 8, 4, trial % 2 == 0 ? 1 : 4);
-    if (trial % 4 == 0) { step.before = random_loads(random, step, 500); }
-    std::size_t const multiple = 1 + random.below(3);
-    auto const limit = counts::equal(static_cast<std::int64_t>(multiple));
-    auto const plan = plan_instance(step, refine{}, {.samples = limit});
-    auto const best = optimum_where(step, [&](assignment const& owner) {
-      auto const held = sums_of(owner, std::vector<std::size_t>(owner.size(), 1),
-                                std::vector<std::size_t>(step.gpus.size(), 0));
-      return owner.size() < step.costs.size() || are_equal(held, multiple);
-    });
-    ASSERT_EQ(plan.has_value(), best.has_value());
-    feasible += plan ? 1 : 0;
-    if (!plan) { continue; }
-    expect_valid_plan(step, *plan);
-    ASSERT_TRUE(are_equal(counts_of(*plan), multiple));
-    ASSERT_LE(plan->lower_bound, *best);
-    ASSERT_EQ(plan->makespan, *best);
-  }
-  EXPECT_GT(feasible, trials * 3 / 4);
-}
-
 TEST(EqualCounts, HoldInLargeStepsOfAnyMultiple)
 {
   random_source random(32);

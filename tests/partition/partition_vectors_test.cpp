@@ -139,47 +139,6 @@ TEST(PartitionVectorsInBags, DescribesThePlanItMakes)
   EXPECT_TRUE(plan->proven_optimal());
 }
 
-template <std::size_t D>
-void expect_what_all_assignments_say(std::uint64_t seed, bool keys, int least_optima)
-{
-  random_source random(seed);
-  int planned = 0;
-  int optima = 0;
-  for (int trial = 0; trial < trials_of(400) && !testing::Test::HasFailure(); ++trial) {
-    SCOPED_TRACE(testing::Message() << "trial " << trial << " dimensions " << D);
-    auto step = random_bag_vectors<D>(random, 7, 4);
-    for (std::size_t sample = 0; keys && sample < step.costs.size(); ++sample) {
-      step.together.push_back(random.between(-2, 2));
-    }
-    auto const best = step.optimum();
-    auto const greedy = plan_vectors(step, longest_processing_time{});
-    auto const plan = plan_vectors(step, refine{});
-    ASSERT_EQ(plan.has_value(), best.has_value()) << (plan ? "" : plan.error().message);
-    ASSERT_EQ(greedy.has_value(), best.has_value());
-    if (!plan) {
-      ASSERT_EQ(plan.error().code, infeasible);
-      ASSERT_LT(plan.error().position, step.costs.size());
-      continue;
-    }
-    expect_valid_vector_plan(step, *plan);
-    expect_valid_vector_plan(step, *greedy);
-    EXPECT_GE(plan->makespan, *best);
-    EXPECT_LE(plan->makespan, greedy->makespan);
-    EXPECT_LE(plan->lower_bound, *best);
-    ++planned;
-    optima += plan->makespan == *best ? 1 : 0;
-  }
-  if (!is_sanitized) { EXPECT_GE(optima, least_optima) << "of " << planned; }
-}
-
-TEST(PartitionVectorsInBags, KeepsToEverythingWhereverThatIsPossible)  // Ensures (1) (2) (5)
-{
-  expect_what_all_assignments_say<1>(501, false, 250);
-  expect_what_all_assignments_say<2>(502, false, 250);
-  expect_what_all_assignments_say<3>(503, false, 250);
-  expect_what_all_assignments_say<2>(504, true, 200);
-}
-
 TEST(PartitionVectorsInBags, KeepsToEverythingInLargerSteps)  // Ensures (1) (2) (5)
 {
   random_source random(505);

@@ -99,32 +99,6 @@ TEST(BagCapacities, HoldForBagsAsAWhole)
             "limits.also.most has 1 entry for 2 bags; give one for each bag, or none");
 }
 
-TEST(BagCapacities, AreKept)
-{
-  random_source random(72);
-  int refused = 0;
-  for (int trial = 0; trial < trials_of(600); ++trial) {
-    SCOPED_TRACE(testing::Message() << "trial " << trial);
-    std::vector<std::int64_t> costs(1 + random.below(7));
-    std::vector<std::int64_t> room(1 + random.below(3));
-    for (auto& cost : costs) { cost = random.between(0, 20); }
-    for (auto& each : room) { each = random.between(5, 60); }
-    auto const plan =
-        partition(costs, one_gpu_bags(room.size()), std::identity{}, {.also = {{.most = room}}});
-    instance const step{costs, costs, std::vector<std::uint32_t>(room.size(), 1)};
-    auto const best = optimum_where(step, [&](assignment const& owner) {
-      return std::ranges::equal(step.loads(owner), room, std::less_equal{});
-    });
-    ASSERT_EQ(plan.has_value(), best.has_value()) << (plan ? "" : plan.error().message);
-    refused += plan ? 0 : 1;
-    if (!plan) { continue; }
-    EXPECT_TRUE(std::ranges::equal(plan->loads, room, std::less_equal{}));
-    ASSERT_LE(plan->lower_bound, *best);
-    ASSERT_GE(plan->makespan, *best);
-  }
-  EXPECT_GT(refused, 0);
-}
-
 TEST(StartingLoads, AreRefusedInASentence)
 {
   std::vector<tokens> const lengths = {8, 7};

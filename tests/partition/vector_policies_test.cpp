@@ -85,27 +85,35 @@ ratio bound_in_bins(std::vector<cost_vector<2>> const& costs, std::size_t bins)
 }
 
 template <std::size_t D>
-void expect_below_the_optimum(std::uint64_t seed, bool bags, int least_tight)
+void compare_with_the_optimum(std::uint64_t seed, bool bags, int least_tight)
 {
   random_source random(seed);
   int tight = 0;
+  int found = 0;
+  int possible = 0;
   for (int trial = 0; trial < 500; ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial << " dimensions " << D);
     auto const step = bags ? random_bag_vectors<D>(random, 7, 4) : random_vectors<D>(random, 8, 4);
     auto const best = step.optimum();
     if (!best) { continue; }
+    ++possible;
     ASSERT_LE(bound_of(step), *best);
     tight += bound_of(step) == *best ? 1 : 0;
+    auto const plan = plan_vectors(step, refine{});
+    ASSERT_TRUE(plan);
+    EXPECT_GE(plan->makespan, *best);
+    found += plan->makespan == *best ? 1 : 0;
   }
   EXPECT_GE(tight, least_tight);
+  EXPECT_GE(100 * found, 99 * possible);
 }
 
-TEST(VectorLowerBound, IsNeverAboveTheOptimum)  // Ensures (1)
+TEST(VectorLowerBound, IsNeverAboveTheOptimumWhichRefineFinds)  // Ensures (1)
 {
-  expect_below_the_optimum<1>(51, false, 300);
-  expect_below_the_optimum<2>(52, false, 250);
-  expect_below_the_optimum<3>(53, false, 200);
-  expect_below_the_optimum<2>(54, true, 120);
+  compare_with_the_optimum<1>(51, false, 300);
+  compare_with_the_optimum<2>(52, false, 250);
+  compare_with_the_optimum<3>(53, false, 200);
+  compare_with_the_optimum<2>(54, true, 120);
 }
 
 TEST(VectorLowerBound, SeesSamplesThatHaveToMeet)
@@ -252,30 +260,6 @@ TEST(VectorRefine, LeavesPlansThatNoExchangeOfTwoBinsMakesShorter)
   auto const plan = partition(costs, bags, std::identity{}, no_length{});
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->makespan, (ratio{7, 5}));
-}
-
-template <std::size_t D>
-int optima_found(std::uint64_t seed)
-{
-  random_source random(seed);
-  int found = 0;
-  for (int trial = 0; trial < 300; ++trial) {
-    SCOPED_TRACE(testing::Message() << "trial " << trial);
-    auto const step = random_vectors<D>(random, 8, 4);
-    auto const plan = plan_vectors(step, refine{});
-    EXPECT_TRUE(plan);
-    auto const best = step.optimum();
-    EXPECT_GE(plan->makespan, best);
-    found += plan->makespan == best ? 1 : 0;
-  }
-  return found;
-}
-
-TEST(VectorRefine, FindsMostOptimaOfSmallSteps)
-{
-  EXPECT_GE(optima_found<1>(103), 297);
-  EXPECT_GE(optima_found<2>(104), 297);
-  EXPECT_GE(optima_found<3>(105), 297);
 }
 
 // A step of training: most samples have images and text, some have no image. Work in both

@@ -352,6 +352,15 @@ void check(limited_step<D> const& step, std::string const& name, tally& all, Pla
   auto const shortest =
       std::ranges::min(kept, {}, [](judged<D> const& each) { return each.finish[0]; }).finish[0];
   EXPECT_EQ(plan->makespan, got.finish[0]) << name;
+  std::size_t above = 0;  // a soft cap
+  for (std::size_t cell = 0; cell < step.bags * step.slots && step.has[soft]; ++cell) {
+    tokens held = 0;
+    for (std::size_t sample = 0; sample < owner.size(); ++sample) {
+      held += owner[sample] == cell ? step.lengths[sample] : 0;
+    }
+    above += held > step.of_cell(cell, 5) ? 1 : 0;
+  }
+  EXPECT_EQ(plan->above_cap.size(), above) << name;
   EXPECT_LE(plan->lower_bound, shortest) << name << ": a false bound";
   bool const gives_up = step.has[moves] && step.within > 0;
   if (!gives_up) {
