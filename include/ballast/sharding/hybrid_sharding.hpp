@@ -57,8 +57,7 @@ class shard_enumeration {
     tried_[0] = 0;
     for (;;) {
       if (next == samples) {
-        most = 0;
-        for (shard_use const use : state.of_gpu) { most = std::max(most, use.load); }
+        most = state.largest_load();
         keep(most);
         if (most <= bound) { return true; }
       } else {
@@ -100,11 +99,7 @@ class shard_enumeration {
     for (std::uint32_t like = kind_[group]; like < group; ++like) {
       if (kind_[like] != kind_[group]) { continue; }
       auto const others = uses_of(state, like);
-      if (std::equal(uses.begin(), uses.end(), others.begin(), [](shard_use a, shard_use b) {
-            return a.load == b.load && a.held == b.held;
-          })) {
-        return false;
-      }
+      if (std::equal(uses.begin(), uses.end(), others.begin())) { return false; }
     }
     return true;
   }
@@ -298,8 +293,7 @@ class shard_search {
       state_.clear();
       budget.spend(uniform_steps());
       if (greedy_.plan_uniform(state_, degree, {})) { return; }
-      cost_units most = 0;
-      for (shard_use const use : state_.of_gpu) { most = std::max(most, use.load); }
+      cost_units const most = state_.largest_load();
       if (most >= least) { return; }
       least = most;
       std::copy(state_.owner.begin(), state_.owner.end(), from_owner_.begin());
@@ -534,7 +528,6 @@ class shard_search {
   return most + 16 * (static_cast<std::uint64_t>(samples) + groups);
 }
 
-/// Writes what the owners mean into the plan.
 inline void describe_shards(sharding_plan& plan, shard_problem const& problem,
                             device_groups const& groups)
 {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ballast/core.hpp>
-#include <ballast/core/detail/radix_sort.hpp>
 #include <ballast/sharding/detail/slot_search.hpp>
 #include <ballast/sharding/sharding_cost.hpp>
 #include <ballast/sharding/slots_plan.hpp>
@@ -172,18 +171,14 @@ inline void choose_slot_kinds(slot_problem& problem, std::size_t sample)
                 counted(problem.ranks, "GPU"), " and ", counted(cost.heads, "head"),
                 "; allow smaller groups");
   }
-  std::span<std::uint64_t> const words = scratch.take<std::uint64_t>(count);
   for (std::size_t sample = 0; sample < count; ++sample) {
     if (lengths[sample] < 0 || lengths[sample] > longest_sample) {
       return fail(error_code::out_of_range, sample, "sample ", sample, " has a length of ",
                   lengths[sample], ", which is not from 0 to ", longest_sample);
     }
-    auto const shortness = static_cast<std::uint64_t>(longest_sample - lengths[sample]);
-    words[sample] = shortness << 32 | sample;
   }
-  radix_sort(words, scratch.take<std::uint64_t>(count));
+  problem.original = by_length(lengths, scratch);
   problem.lengths = scratch.take<tokens>(count);
-  problem.original = scratch.take<std::uint32_t>(count);
   problem.choices = scratch.take<std::uint16_t>(count * slot_problem::most_choices);
   problem.choice_times = scratch.take<cost_units>(count * slot_problem::most_choices);
   problem.choice_count = scratch.take<std::uint8_t>(count);
@@ -191,8 +186,7 @@ inline void choose_slot_kinds(slot_problem& problem, std::size_t sample)
   problem.fastest = scratch.take<cost_units>(count);
   cost_units all = 0;
   for (std::size_t at = 0; at < count; ++at) {
-    auto const sample = static_cast<std::uint32_t>(words[at]);
-    problem.original[at] = sample;
+    std::uint32_t const sample = problem.original[at];
     problem.lengths[at] = lengths[sample];
     choose_slot_kinds(problem, at);
     if (problem.choice_count[at] == 0) {

@@ -3,8 +3,6 @@
 
 #include <ballast/core.hpp>
 
-#include <array>
-
 namespace ballast::inline v0 {
 
 /// Which keys a query sees in its own document, and in how many layers: those up to its own key.

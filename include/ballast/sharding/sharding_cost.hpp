@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ballast/core.hpp>
+#include <ballast/core/detail/radix_sort.hpp>
 #include <ballast/cost/latency_fit.hpp>
 #include <ballast/topology/device_groups.hpp>
 
@@ -255,5 +256,27 @@ inline degree_cost sharding_cost::at(group_shape shape) const
   cost.latency = static_cast<cost_units>(*latency);
   return cost;
 }
+
+namespace detail {
+
+/// The positions of lengths, the longest first and of equal ones the first, in an array of the
+/// frame's.
+///
+/// Expects     lengths from 0 to longest_sample.
+[[nodiscard]] inline std::span<std::uint32_t> by_length(std::span<tokens const> lengths,
+                                                        workspace::frame& scratch)
+{
+  std::span<std::uint64_t> const words = scratch.take<std::uint64_t>(lengths.size());
+  for (std::size_t at = 0; at < words.size(); ++at) {
+    words[at] = static_cast<std::uint64_t>(longest_sample - lengths[at]) << 32 | at;
+  }
+  radix_sort(words, scratch.take<std::uint64_t>(words.size()));
+  std::span<std::uint32_t> const order = scratch.take<std::uint32_t>(words.size());
+  std::transform(words.begin(), words.end(), order.begin(),
+                 [](std::uint64_t word) { return static_cast<std::uint32_t>(word); });
+  return order;
+}
+
+}  // namespace detail
 
 }  // namespace ballast::inline v0

@@ -6,7 +6,6 @@
 
 #include <bit>
 #include <functional>
-#include <numeric>
 
 namespace ballast::inline v0 {
 
@@ -54,7 +53,6 @@ class row_search {
     refresh();
   }
 
-  /// Writes what it means.
   void describe(row_split& split)
   {
     auto const size = static_cast<std::size_t>(split.rows_of_rank) * ranks_;
@@ -375,7 +373,6 @@ class row_search {
     return *std::partition_point(own.begin(), at, std::not_fn(is_in_row));
   }
 
-  /// The place that a block would have in a rank.
   [[nodiscard]] std::size_t place_for(std::size_t rank, std::size_t at) const
   {
     auto const own = held(rank);

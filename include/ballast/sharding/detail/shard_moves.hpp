@@ -145,7 +145,7 @@ class shard_moves {
   [[nodiscard]] cost_units descend(shard_state& state, work_budget& budget)
   {
     for (;;) {
-      cost_units const most = largest_load(state);
+      cost_units const most = state.largest_load();
       budget.spend(problem_.gpus + problem_.groups.size());
       if (budget.spent() || most == 0) { return most; }
       shard_change best{most};
@@ -172,7 +172,7 @@ class shard_moves {
   /// Returns     the largest load.
   [[nodiscard]] cost_units descend_in_turn(shard_state& state, work_budget& budget)
   {
-    cost_units most = largest_load(state);
+    cost_units most = state.largest_load();
     for (bool is_better = true; is_better;) {
       is_better = false;
       for (std::uint32_t sample = 0; sample < problem_.samples(); ++sample) {
@@ -202,35 +202,23 @@ class shard_moves {
   }
 
  private:
-  template <class Visit>
-  void for_each_of(shard_state const& state, std::size_t rank, Visit visit) const
-  {
-    for (auto group = static_cast<std::uint32_t>(rank); group != no_shard_group;
-         group = problem_.parent[group]) {
-      for (std::uint32_t sample = state.first[group]; sample != no_shard_group;
-           sample = state.next[sample]) {
-        visit(sample);
-      }
-    }
-  }
-
   /// The best change of a sequence of this GPU, if it is better.
   void find_change(shard_state const& state, std::size_t rank, shard_change& best,
                    work_budget& budget) const
   {
     cost_units const most = best.load;
-    for_each_of(state, rank,
-                [&](std::uint32_t sample) { try_groups(state, sample, best, budget); });
+    state.for_each_of(problem_, rank,
+                      [&](std::uint32_t sample) { try_groups(state, sample, best, budget); });
     if (best.load < most) { return; }
     std::size_t const idle = least_loaded(state);
-    for_each_of(state, rank, [&](std::uint32_t sample) {
-      for_each_of(state, idle, [&](std::uint32_t partner) {
+    state.for_each_of(problem_, rank, [&](std::uint32_t sample) {
+      state.for_each_of(problem_, idle, [&](std::uint32_t partner) {
         changes_.try_swap(state, sample, partner, best);
         budget.spend(1);
       });
     });
     if (best.load < most) { return; }
-    for_each_of(state, rank, [&](std::uint32_t sample) {
+    state.for_each_of(problem_, rank, [&](std::uint32_t sample) {
       if (best.load < most || budget.spent()) { return; }
       budget.spend(problem_.samples());
       for (std::uint32_t partner = 0; partner < problem_.samples(); ++partner) {
@@ -258,7 +246,7 @@ class shard_moves {
       changes_.apply(state, {0, change.sample, home, change.partner});
       return false;
     }
-    if (after == 0) { most = largest_load(state); }
+    if (after == 0) { most = state.largest_load(); }
     return true;
   }
 
@@ -271,13 +259,6 @@ class shard_moves {
       group = problem_.parent[group];
     }
     return group;
-  }
-
-  [[nodiscard]] static cost_units largest_load(shard_state const& state)
-  {
-    cost_units most = 0;
-    for (shard_use const use : state.of_gpu) { most = std::max(most, use.load); }
-    return most;
   }
 
   [[nodiscard]] static std::size_t least_loaded(shard_state const& state)
@@ -341,13 +322,10 @@ class shard_moves {
   auto const busiest = std::max_element(state.of_gpu.begin(), state.of_gpu.end(),
                                         [](shard_use a, shard_use b) { return a.load < b.load; });
   std::uint64_t seen = 0;
-  for (auto group = static_cast<std::uint32_t>(busiest - state.of_gpu.begin());
-       group != no_shard_group; group = problem.parent[group]) {
-    for (std::uint32_t sample = state.first[group]; sample != no_shard_group;
-         sample = state.next[sample]) {
-      if (random.below(++seen) == 0) { drawn = sample; }
-    }
-  }
+  state.for_each_of(problem, static_cast<std::size_t>(busiest - state.of_gpu.begin()),
+                    [&](std::uint32_t sample) {
+                      if (random.below(++seen) == 0) { drawn = sample; }
+                    });
   return drawn;
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ballast/core.hpp>
-#include <ballast/core/detail/radix_sort.hpp>
 #include <ballast/sharding/sharding_cost.hpp>
 #include <ballast/sharding/sharding_plan.hpp>
 
@@ -120,22 +119,22 @@ inline void find_shard_levels(shard_problem& problem, workspace::frame& scratch)
   }
   problem.level_groups = scratch.take<std::uint32_t>(count);
   problem.level_offsets = scratch.take<std::size_t>(levels + 1);
-  std::size_t next = 0;
-  std::size_t level = 0;
-  problem.level_offsets[0] = 0;
-  for (std::size_t group = 0; group < count; ++group) {  // by ascending degree, so by level too
-    if (problem.class_of[group] == no_shard_group) { continue; }
-    for (; level < problem.level_of(group); ++level) { problem.level_offsets[level + 1] = next; }
-    std::uint32_t const above = problem.parent[group];
-    bool const lies_in_another = above != no_shard_group &&
-                                 problem.class_of[above] != no_shard_group &&
-                                 problem.level_of(above) == level;
-    if (!lies_in_another) { problem.level_groups[next++] = static_cast<std::uint32_t>(group); }
-  }
-  for (; level < levels; ++level) { problem.level_offsets[level + 1] = next; }
+  auto const has_level = [&](std::uint32_t group) {
+    return group != no_shard_group && problem.class_of[group] != no_shard_group;
+  };
+  fill_rows(
+      problem.level_offsets,
+      [&](auto const& visit) {
+        for (std::uint32_t group = 0; group < count; ++group) {
+          std::uint32_t const above = problem.parent[group];
+          bool const lies_in_another =
+              has_level(above) && problem.level_of(above) == problem.level_of(group);
+          if (has_level(group) && !lies_in_another) { visit(problem.level_of(group), group); }
+        }
+      },
+      [&](std::size_t) { return problem.level_groups; });
 }
 
-/// Fills the times of all sequences in all classes.
 inline void find_shard_times(shard_problem& problem, sharding_cost const& cost,
                              workspace::frame& scratch)
 {
@@ -154,21 +153,6 @@ inline void find_shard_times(shard_problem& problem, sharding_cost const& cost,
       times[sample] = is_allowed ? price(length) : no_cost;
     }
   }
-}
-
-inline void sort_by_length(shard_problem& problem, workspace::frame& scratch)
-{
-  std::size_t const count = problem.samples();
-  std::span<std::uint64_t> const words = scratch.take<std::uint64_t>(count);
-  std::span<std::uint64_t> const spare = scratch.take<std::uint64_t>(count);
-  for (std::size_t sample = 0; sample < count; ++sample) {
-    words[sample] =
-        static_cast<std::uint64_t>(longest_sample - problem.lengths[sample]) << 32 | sample;
-  }
-  radix_sort(words, spare);
-  problem.by_length = scratch.take<std::uint32_t>(count);
-  std::transform(words.begin(), words.end(), problem.by_length.begin(),
-                 [](std::uint64_t word) { return static_cast<std::uint32_t>(word); });
 }
 
 /// Expects     lengths from 0 to longest_sample; groups with at least one GPU; most_per_gpu >= 0.
@@ -198,7 +182,7 @@ inline void sort_by_length(shard_problem& problem, workspace::frame& scratch)
                      scratch);
   find_shard_levels(problem, scratch);
   find_shard_times(problem, cost, scratch);
-  sort_by_length(problem, scratch);
+  problem.by_length = by_length(lengths, scratch);
   return problem;
 }
 
@@ -257,7 +241,7 @@ inline void sort_by_length(shard_problem& problem, workspace::frame& scratch)
     }
   }
   joined.lengths = lengths;
-  sort_by_length(joined, scratch);
+  joined.by_length = by_length(lengths, scratch);
   return joined;
 }
 
@@ -294,7 +278,6 @@ struct shard_state {
     clear();
   }
 
-  /// No sequence is in a group.
   void clear()
   {
     std::fill(owner.begin(), owner.end(), no_shard_group);
@@ -322,7 +305,6 @@ struct shard_state {
     add(problem, group, -problem.time_in(sample, group), -problem.share_in(sample, group));
   }
 
-  /// Makes these the owners.
   void assign(shard_problem const& problem, std::span<std::uint32_t const> owners)
   {
     clear();
@@ -341,6 +323,25 @@ struct shard_state {
       if (above == no_shard_group) { continue; }
       peak[above].load = std::max(peak[above].load, peak[group].load);
       peak[above].held = std::max(peak[above].held, peak[group].held);
+    }
+  }
+
+  [[nodiscard]] cost_units largest_load() const
+  {
+    cost_units most = 0;
+    for (shard_use const use : of_gpu) { most = std::max(most, use.load); }
+    return most;
+  }
+
+  /// Visits the sequences of a GPU, from its smallest group on.
+  template <class Visit>
+  void for_each_of(shard_problem const& problem, std::size_t rank, Visit visit) const
+  {
+    for (auto group = static_cast<std::uint32_t>(rank); group != no_shard_group;
+         group = problem.parent[group]) {
+      for (std::uint32_t sample = first[group]; sample != no_shard_group; sample = next[sample]) {
+        visit(sample);
+      }
     }
   }
 
