@@ -134,22 +134,12 @@ namespace detail {
 [[nodiscard]] inline std::size_t link_partner(node_sizes const& nodes, std::size_t rank,
                                               bool same_node)
 {
-  std::size_t const node = to_index(nodes.node_of(to_id<rank_id>(rank)));
-  auto const is_on = [&](std::size_t other, std::size_t at) {
-    return other < nodes.gpus() && to_index(nodes.node_of(to_id<rank_id>(other))) == at;
-  };
-  std::size_t first = rank;
-  while (first > 0 && is_on(first - 1, node)) { --first; }
-  std::size_t const local = rank - first;
-  if (same_node) {
-    std::size_t const partner = local % 2 == 0 ? rank + 1 : rank - 1;
-    return is_on(partner, node) ? partner : rank;
-  }
-  std::size_t const other = node % 2 == 0 ? node + 1 : node - 1;
-  for (std::size_t each = 0, seen = 0; each < nodes.gpus(); ++each) {
-    if (is_on(each, other) && seen++ == local) { return each; }
-  }
-  return rank;
+  node_id const node = nodes.node_of(to_id<rank_id>(rank));
+  std::size_t const local = rank - to_index(nodes.first(node));
+  std::size_t const other = to_index(node) ^ (same_node ? 0U : 1U);
+  std::size_t const partner = local ^ (same_node ? 1U : 0U);
+  if (other >= nodes.size() || partner >= nodes[to_id<node_id>(other)]) { return rank; }
+  return to_index(nodes.first(to_id<node_id>(other))) + partner;
 }
 
 /// The shortest half of a message there and back, in seconds.

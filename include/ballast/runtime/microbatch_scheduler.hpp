@@ -130,7 +130,6 @@ class step_cells {
     return at;
   }
 
-  /// Whether replicas of some module differ.
   [[nodiscard]] bool has_unequal_replicas() const
   {
     return std::any_of(setup_.modules.begin(), setup_.modules.end(),
@@ -284,16 +283,15 @@ class step_shortener {
   /// Samples by group: those of group g are from begin_[g] to begin_[g + 1].
   void sort_samples()
   {
-    std::fill(begin_.begin(), begin_.end(), std::size_t{0});
-    for (std::size_t sample = 0; sample < samples_.size(); ++sample) {
-      ++begin_[cells_.group_of(cells_.cell_of(to_id<sample_id>(sample)))];
-    }
-    std::size_t end = 0;
-    for (std::size_t& each : begin_) { each = end += each; }
-    for (std::size_t sample = samples_.size(); sample-- > 0;) {
-      auto const id = to_id<sample_id>(sample);
-      samples_[--begin_[cells_.group_of(cells_.cell_of(id))]] = id;
-    }
+    fill_rows(
+        begin_,
+        [this](auto const& visit) {
+          for (std::size_t sample = 0; sample < samples_.size(); ++sample) {
+            auto const id = to_id<sample_id>(sample);
+            visit(cells_.group_of(cells_.cell_of(id)), id);
+          }
+        },
+        [this](std::size_t) { return samples_; });
   }
 
   void change_one(random_source& random)

@@ -44,8 +44,8 @@ class online_scheduler {
   using plan_type = typename Planner::plan_type;
 
   explicit online_scheduler(Planner planner, std::uint64_t seed = 1)
-      : planner_(std::move(planner)), seed_(seed), ahead_([this](plan_type& plan) {
-          return planner_(plan, detail::span_of(sizes_), seed_, number_of_step_,
+      : planner_(std::move(planner)), state_{.seed = seed}, ahead_([this](plan_type& plan) {
+          return planner_(plan, detail::span_of(sizes_), state_.seed, number_of_step_,
                           detail::span_of(factors_of_step_));
         })
   {}
@@ -55,7 +55,7 @@ class online_scheduler {
   /// Shapes      factors[modules x shape_buckets], as adaptive_correction has them, or empty.
   void correct(std::span<std::uint32_t const> factors)
   {
-    factors_.assign(factors.begin(), factors.end());
+    state_.factors.assign(factors.begin(), factors.end());
   }
 
   /// Has the thread plan the next step; returns at once.
@@ -65,18 +65,17 @@ class online_scheduler {
   [[nodiscard]] result<void> submit(std::span<tokens const> sizes)
   {
     if (ahead_.is_started()) {
-      return fail(error_code::wrong_order, 0, "step ", number_ - 1,
+      return fail(error_code::wrong_order, 0, "step ", number_of_step_,
                   " was submitted and not taken; take it before the next one is submitted");
     }
     // The thread waits, and reads nothing of this until it is told.
     sizes_.assign(sizes.begin(), sizes.end());
-    if (again_) {
-      std::swap(factors_of_step_, restored_factors_);
-      again_ = false;
+    if (std::exchange(state_.again, false)) {
+      std::swap(factors_of_step_, state_.of_step);
     } else {
-      factors_of_step_ = factors_;
+      factors_of_step_ = state_.factors;
     }
-    number_of_step_ = number_++;
+    number_of_step_ = state_.number++;
     ahead_.start();
     return {};
   }
@@ -92,7 +91,6 @@ class online_scheduler {
       return fail(error_code::wrong_order, 0,
                   "no step was submitted; submit the sizes of one before its plan is taken");
     }
-    ++taken_;
     result<void> made;
     if (auto const thrown = detail::thrown_by([&] { made = ahead_.take(); })) {
       return fail(error_code::failed, 0, "planning step ", number_of_step_,
@@ -105,8 +103,6 @@ class online_scheduler {
   /// Whether take() returns at once.
   [[nodiscard]] bool ready() const { return ahead_.ready(); }
 
-  [[nodiscard]] std::uint64_t hand_overs() const noexcept { return taken_; }
-
   /// Hand-overs at which take() found the thread still at work.
   [[nodiscard]] std::uint64_t waited() const noexcept { return ahead_.waited(); }
 
@@ -115,9 +111,12 @@ class online_scheduler {
   /// factors that it had.
   [[nodiscard]] std::string save() const
   {
-    bool const is_started = ahead_.is_started();
-    saved_state saved{seed_, number_ - (is_started ? 1 : 0), factors_, is_started || again_,
-                      is_started ? factors_of_step_ : restored_factors_};
+    saved_state saved = state_;
+    if (ahead_.is_started()) {
+      saved.number = number_of_step_;
+      saved.again = true;
+      saved.of_step = factors_of_step_;
+    }
     detail::state_writer out("online_scheduler 1");
     saved.describe(out);
     return out.text();
@@ -130,27 +129,23 @@ class online_scheduler {
   [[nodiscard]] result<void> restore(std::string_view text)
   {
     if (ahead_.is_started()) {
-      return fail(error_code::wrong_order, 0, "a state cannot be restored while step ", number_ - 1,
-                  " is planned; take it first");
+      return fail(error_code::wrong_order, 0, "a state cannot be restored while step ",
+                  number_of_step_, " is planned; take it first");
     }
     saved_state saved;
     detail::state_reader in("online_scheduler 1", text);
     saved.describe(in);
     if (auto done = in.finish(); !done) { return done; }
-    seed_ = saved.seed;
-    number_ = saved.number;
-    factors_ = std::move(saved.factors);
-    again_ = saved.again;
-    restored_factors_ = std::move(saved.of_step);
+    state_ = std::move(saved);
     return {};
   }
 
  private:
   struct saved_state {
     std::uint64_t seed = 0;
-    std::uint64_t number = 0;
+    std::uint64_t number = 0;  // of the step that is submitted next
     std::vector<std::uint32_t> factors = {};
-    bool again = false;
+    bool again = false;  // that step was submitted before save(), with the factors `of_step`
     std::vector<std::uint32_t> of_step = {};
 
     template <class State>
@@ -183,12 +178,7 @@ class online_scheduler {
   };
 
   Planner planner_;
-  std::uint64_t seed_;
-  std::uint64_t number_ = 0;  // of the step that is submitted next
-  std::uint64_t taken_ = 0;
-  std::vector<std::uint32_t> factors_;
-  bool again_ = false;  // the step that is submitted next was submitted before save()
-  std::vector<std::uint32_t> restored_factors_;
+  saved_state state_;
 
   // The thread's from submit() until take() has returned, the caller's at other times.
   std::vector<tokens> sizes_;

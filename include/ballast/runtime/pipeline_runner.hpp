@@ -6,7 +6,6 @@
 #include <ballast/runtime/pipeline_setup.hpp>
 
 #include <chrono>
-#include <exception>
 #include <memory>
 
 namespace ballast::inline v0 {
@@ -483,7 +482,6 @@ class pipeline_runner {
     for (block const each : made_) { made_rows_.push_back(memory_.rows(each)); }
   }
 
-  /// Hands over what a task has made.
   template <class Traffic, class Occasion>
   [[nodiscard]] result<void> carry(Traffic& traffic, pipeline_task const& task, Occasion at)
   {

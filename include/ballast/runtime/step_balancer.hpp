@@ -658,7 +658,6 @@ class step_balancer : public detail::step_slot<step_balancer<Cost, Policy, Commu
 
   [[nodiscard]] detail::balanced_step const& step() const { return steps_.step(); }
 
-  /// This rank's GPUs.
   [[nodiscard]] detail::rank_gpus gpus() const { return {comm_.rank(), options().gpus_per_rank}; }
 
   /// Has made ready what a step that was planned needs.

@@ -293,7 +293,6 @@ class window_opener {
 
   [[nodiscard]] data_setup const& setup() const noexcept { return setup_; }
 
-  /// Whether there is no further window.
   [[nodiscard]] bool at_end() const
   {
     return setup_.samples == 0 || epoch_ >= setup_.epochs ||
@@ -379,7 +378,6 @@ class window_opener {
     return {};
   }
 
-  /// Goes on after the step of a state.
   void go_to(saved_step const& saved)
   {
     BALLAST_EXPECTS(tickets_ == 0, "a data pipeline is restored before it deals anything");

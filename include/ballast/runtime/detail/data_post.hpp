@@ -300,7 +300,6 @@ class data_post {
   /// Lets go of what has left; returns whether all has.
   [[nodiscard]] result<bool> flush() { return detail::flush(leaving_); }
 
-  /// The next message, if it is there.
   [[nodiscard]] result<std::optional<data_message>> look()
   {
     if (auto const left = flush(); !left) { return tl::unexpected(left.error()); }

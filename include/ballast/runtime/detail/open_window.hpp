@@ -36,7 +36,6 @@ template <class F>
               call, " has to give ", modules, ", from 0 to ", longest_sample);
 }
 
-/// Where a sample of an open window is.
 enum class sample_place : std::uint8_t {
   waiting,    // to be dealt
   dealt,      // at a loader, which has not reported
@@ -93,12 +92,11 @@ struct open_window {
   std::size_t taken = 0;  // steps; those that were taken before a restore too
   std::vector<window_sample> samples;
   std::vector<tokens> lengths;
-  std::vector<data_part> parts;            // of samples as they are decoded
-  std::vector<std::uint32_t> unit_begins;  // samples
-  std::vector<std::uint32_t> unit_steps;   // in which they arrive, then train
-  std::vector<std::uint32_t> needed;       // samples in the order of their steps
-  std::vector<std::size_t> step_begins;    // among these
-  std::size_t next = 0;                    // of these; all before it have been dealt
+  std::vector<data_part> parts;                // of samples as they are decoded
+  std::vector<std::uint32_t> unit_begins;      // samples
+  std::vector<std::uint32_t> unit_steps;       // in which they arrive, then train
+  jagged<std::size_t, std::uint32_t> of_step;  // samples
+  std::size_t next = 0;                        // of these; all before it have been dealt
   std::size_t unreported = 0;
   std::vector<std::size_t> unreported_in;  // each step, once it is planned
   std::uint64_t word = 0;                  // of what trains when, and by which lengths
@@ -107,10 +105,6 @@ struct open_window {
   [[nodiscard]] std::span<window_sample> of_unit(std::size_t unit)
   {
     return std::span(samples).subspan(unit_begins[unit], unit_begins[unit + 1] - unit_begins[unit]);
-  }
-  [[nodiscard]] std::span<std::uint32_t const> of_step(std::size_t step) const
-  {
-    return std::span(needed).subspan(step_begins[step], step_begins[step + 1] - step_begins[step]);
   }
 
   /// Asks for the lengths of all samples before they are decoded.
@@ -192,20 +186,16 @@ struct open_window {
 
   void sort_by_step()
   {
-    needed.resize(samples.size());
-    std::iota(needed.begin(), needed.end(), std::uint32_t{0});
-    auto const step_of = [&](std::uint32_t at) { return unit_steps[samples[at].unit]; };
-    std::sort(needed.begin(), needed.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return step_of(a) < step_of(b) || (step_of(a) == step_of(b) && a < b);
+    of_step.fill(steps, [this](auto const& visit) {
+      for (std::uint32_t at = 0; at < samples.size(); ++at) {
+        visit(std::size_t{unit_steps[samples[at].unit]}, at);
+      }
     });
     next = 0;
-    step_begins.assign(steps + 1, 0);
     unreported_in.assign(steps, 0);
     for (window_sample const& each : samples) {
-      ++step_begins[unit_steps[each.unit] + 1];
       if (!each.reported) { ++unreported_in[unit_steps[each.unit]]; }
     }
-    std::partial_sum(step_begins.begin(), step_begins.end(), step_begins.begin());
   }
 
   /// Writes the next step, and returns how many of its samples are left out.
@@ -222,7 +212,7 @@ struct open_window {
     step.part_begins.assign(1, 0);
     step.shares.clear();
     tickets.clear();
-    std::span<std::uint32_t const> const all = of_step(made++);
+    std::span<std::uint32_t const> const all = of_step[made++];
     step.parts.reserve(all.size());
     step.part_begins.reserve(all.size() + 1);
     for (std::uint32_t const at : all) {
@@ -333,8 +323,9 @@ struct open_windows {
   /// Deals a waiting sample of a window, if there is one, the one that is needed first.
   [[nodiscard]] bool deal(open_window& window, std::uint32_t loader, data_deal& dealt)
   {
-    for (; window.next < window.needed.size(); ++window.next) {
-      std::uint32_t const at = window.needed[window.next];
+    auto const needed = window.of_step.values();
+    for (; window.next < needed.size(); ++window.next) {
+      std::uint32_t const at = needed[window.next];
       window_sample& each = window.samples[at];
       if (each.place != sample_place::waiting) { continue; }
       each.place = sample_place::dealt;
@@ -403,7 +394,7 @@ struct open_windows {
   void take()
   {
     open_window& window = all.front();
-    for (std::uint32_t const at : window.of_step(window.taken)) {
+    for (std::uint32_t const at : window.of_step[window.taken]) {
       fetched -= is_fetched(window.samples[at]) ? 1U : 0U;
       window.samples[at].place = sample_place::gone;
     }

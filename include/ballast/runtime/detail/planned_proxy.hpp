@@ -135,7 +135,6 @@ class producer_count {
   std::chrono::nanoseconds computing_ = {};  // of all ranks, since the last step
 };
 
-/// What a call of load() gave.
 struct ended_load {
   result<void> called = {};  // failed: it threw
   result<loaded_sample> sample = {};
