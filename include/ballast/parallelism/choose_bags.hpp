@@ -31,11 +31,8 @@ class bag_places {
   /// The most bags of a size beside the larger ones that the mix has.
   [[nodiscard]] std::uint32_t left(bag_mix const& mix, std::size_t size) const noexcept
   {
-    std::uint32_t taken = 0;
-    for (std::size_t other = size; other < bag_mix::sizes; ++other) {
-      taken += mix.bags[other] << (other - size);
-    }
-    return places_[size] - std::min(taken, places_[size]);
+    std::uint64_t const taken = std::min<std::uint64_t>(taken_by(mix, size), places_[size]);
+    return places_[size] - static_cast<std::uint32_t>(taken);
   }
 
   /// The mix with bags of one GPU for what its larger ones leave; false where these do not fit.
@@ -43,11 +40,7 @@ class bag_places {
   {
     mix.bags[0] = 0;
     for (std::size_t size = bag_mix::sizes; size-- > 0;) {
-      std::uint64_t taken = 0;
-      for (std::size_t other = size; other < bag_mix::sizes; ++other) {
-        taken += std::uint64_t{mix.bags[other]} << (other - size);
-      }
-      if (taken > places_[size]) { return false; }
+      if (taken_by(mix, size) > places_[size]) { return false; }
     }
     mix.bags[0] = left(mix, 0);
     return true;
@@ -87,6 +80,16 @@ class bag_places {
   }
 
  private:
+  /// Places of a size that bags of it and larger ones take.
+  [[nodiscard]] static std::uint64_t taken_by(bag_mix const& mix, std::size_t size) noexcept
+  {
+    std::uint64_t taken = 0;
+    for (std::size_t other = size; other < bag_mix::sizes; ++other) {
+      taken += std::uint64_t{mix.bags[other]} << (other - size);
+    }
+    return taken;
+  }
+
   template <class Visit>
   void visit_size(std::size_t size, std::uint32_t step, bag_mix mix, Visit& visit) const
   {
@@ -175,7 +178,6 @@ class mix_search {
   /// Whether no mix is better than the best of run().
   [[nodiscard]] bool proven() const noexcept { return proven_; }
 
-  /// Samples that were placed.
   [[nodiscard]] std::uint64_t placed() const noexcept { return placed_; }
 
  private:

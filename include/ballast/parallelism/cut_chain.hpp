@@ -27,7 +27,6 @@ struct stage_limit {
 /// Complexity  cut: O(stages x layers).
 class chain_cutter {
  public:
-  /// Appends a layer to the chain.
   void push_back(std::int64_t cost, std::int64_t state_bytes, std::int64_t activation_bytes)
   {
     costs_.push_back(costs_.back() + cost);
@@ -108,13 +107,16 @@ class chain_search {
                std::span<std::int64_t const> capacities, std::span<std::int64_t const> held)
       : cutter_(std::move(cutter)),
         ranks_(ranks),
-        capacities_(capacities),
+        capacities_(ranks, most),
         held_(held),
         first_(ranks * chunks + 1, 0),
         loads_(ranks, 0),
         bytes_(ranks, 0),
         limits_(ranks * chunks)
   {
+    for (std::size_t rank = 0; rank < capacities.size(); ++rank) {
+      capacities_[rank] = std::min(capacities[rank], most);
+    }
     first_.back() = cutter_.layers();
     for (std::size_t stage = 0; stage < stages(); ++stage) { limits_[stage] = {0, most, 0, 0}; }
     auto const of_stages = [this](std::int64_t load) {
@@ -132,7 +134,7 @@ class chain_search {
   /// Brings the ranks within their capacities. Returns by how much one is above at the end.
   std::int64_t fit_memory()
   {
-    if (capacities_.empty() || overrun() == 0) { return 0; }
+    if (overrun() == 0) { return 0; }
     return sweep(
         0, [this] { return overrun(); },
         [](stage_limit& limit, std::int64_t above, std::int64_t, std::int64_t room) {
@@ -148,8 +150,7 @@ class chain_search {
     while (least < most_least) {
       std::int64_t const tried = least + (most_least - least + 1) / 2;
       for (std::size_t rank = 0; rank < ranks_; ++rank) {
-        std::int64_t const room = capacities_.empty() ? most : std::min(capacities_[rank], most);
-        limits_[rank] = {largest, room, held(rank), tried};
+        limits_[rank] = {largest, capacities_[rank], held(rank), tried};
       }
       if (cutter_.cut(mutable_span_of(first_), span_of(limits_))) {
         least = tried;
@@ -235,8 +236,7 @@ class chain_search {
       left.spend(ranks_);
       loads_[rank] = load + cutter_.cost(begin, end);
       bytes_[rank] = bytes + cutter_.bytes(begin, end, held(stage));
-      bool const fits =
-          capacities_.empty() || bytes_[rank] - std::min(capacities_[rank], most) <= allowed_;
+      bool const fits = bytes_[rank] - capacities_[rank] <= allowed_;
       if (left.spent() || value <= bound || loads_[rank] >= value || !fits) { break; }
       tried[stage + 1] = end;
       try_stages(tried, stage + 1, value, bound, left);
@@ -259,7 +259,7 @@ class chain_search {
   {
     std::int64_t above = 0;
     for (std::size_t rank = 0; rank < ranks_; ++rank) {
-      above = std::max(above, bytes_[rank] - std::min(capacities_[rank], most));
+      above = std::max(above, bytes_[rank] - capacities_[rank]);
     }
     return above;
   }
@@ -315,9 +315,7 @@ class chain_search {
     auto const set_limits = [&](std::int64_t value) {
       for (std::size_t at = 0; at < ranks_; ++at) {
         std::size_t const rank = (from + at) % ranks_;
-        std::int64_t const capacity =
-            capacities_.empty() ? most : std::min(capacities_[rank], most);
-        set_limit(limits[at], value, loads_[rank], capacity - bytes_[rank]);
+        set_limit(limits[at], value, loads_[rank], capacities_[rank] - bytes_[rank]);
       }
     };
     static_cast<void>(
@@ -327,7 +325,7 @@ class chain_search {
 
   chain_cutter cutter_;
   std::size_t ranks_;
-  std::span<std::int64_t const> capacities_;
+  std::vector<std::int64_t> capacities_;  ///< of each rank
   std::span<std::int64_t const> held_;
   std::vector<std::size_t> first_;
   std::vector<std::int64_t> loads_;

@@ -347,18 +347,10 @@ class layout_pipeline {
   {
     std::size_t const last = layout_.modules.size() - 1;
     module_layout const& own = layout_.modules[last];
-    module_profile const& profile = problem_.modules[last];
-    std::size_t const degree = degree_at(last);
-    module_memory const& memory = profile.degrees[degree].memory;
-    std::uint64_t const free =  // the layout fits
-        problem_.kind(last).memory_bytes - detail::stage_memory(problem_).state(last, degree, own);
-    if (!problem_.has_backward(last)) { return memory.largest_size(1, free); }
     detail::joined_unit const unit{own.pp, layout_.virtual_stages, layout_.microbatches};
-    return memory.largest_size(
-        detail::stage_shares(profile, own.pp).most_layers(),
-        static_cast<std::uint64_t>(
-            std::min<uint128>(static_cast<uint128>(free) * layout_.virtual_stages / unit.kept(0),
-                              std::numeric_limits<std::uint64_t>::max())));
+    return detail::stage_memory(problem_).largest_size(problem_.kind(last).memory_bytes, last,
+                                                       degree_at(last), own, unit.kept(0),
+                                                       layout_.virtual_stages);
   }
 
   /// The stages of a replica of a module share its time in proportion to these, its virtual stages
@@ -381,10 +373,7 @@ class layout_pipeline {
   {
     std::vector<std::uint32_t> factors;
     if (!layout_.has_bags(module)) { return factors; }
-    uint128 all = 0;
-    for (std::size_t sample = 0; sample < problem_.samples(); ++sample) {
-      all += static_cast<std::uint64_t>(problem_.sizes[sample * modules() + module]);
-    }
+    uint128 const all = detail::total_size(problem_, module);
     auto const mean = static_cast<tokens>(detail::divided_up(all, problem_.samples()));
     std::uint64_t const parts = std::uint64_t{layout_.microbatches} * replicas(module);
     uint128 const count = detail::divided_up(problem_.global_batch, parts);
@@ -418,7 +407,6 @@ class layout_pipeline {
   /// Of a module, among those that were measured.
   [[nodiscard]] std::size_t degree_at(std::size_t module) const { return chosen_[module].degree; }
 
-  /// Of a module in each group.
   [[nodiscard]] std::uint32_t replicas(std::size_t module) const noexcept
   {
     return layout_.modules[module].dp / groups_;
@@ -552,10 +540,7 @@ class layout_times {
       module_layout const own = layout.modules[module];
       module_profile const& profile = problem.modules[module];
       profiled_degree const* const degree = profile.find(degree_of(own));
-      uint128 all = 0;
-      for (std::size_t sample = 0; sample < problem.samples(); ++sample) {
-        all += static_cast<std::uint64_t>(problem.sizes[sample * D + module]);
-      }
+      uint128 const all = detail::total_size(problem, module);
       uint128 const mean = all * problem.global_batch / problem.samples() /
                            (static_cast<uint128>(layout.microbatches) * own.dp);
       modules_[module] = {

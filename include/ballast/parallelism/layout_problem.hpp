@@ -115,6 +115,16 @@ namespace detail {
   return is_llm ? limits.pp : limits.has_one_stage ? 1 : 0;
 }
 
+/// Of all samples together.
+[[nodiscard]] inline uint128 total_size(layout_problem const& problem, std::size_t module)
+{
+  uint128 all = 0;
+  for (std::size_t sample = 0; sample < problem.samples(); ++sample) {
+    all += static_cast<std::uint64_t>(problem.sizes[sample * problem.modules.size() + module]);
+  }
+  return all;
+}
+
 /// The kinds of GPUs that a module may get, increasing.
 [[nodiscard]] inline std::vector<std::size_t> kinds_of(layout_problem const& problem,
                                                        std::size_t module)
@@ -218,8 +228,8 @@ namespace detail {
 /// Complexity  O(sizes).
 [[nodiscard]] inline result<void> check_layout_problem(layout_problem const& problem)
 {
-  auto const refuse = [](std::size_t position, std::string const& why) {
-    return fail(error_code::out_of_range, position, why);
+  auto const refuse = [](std::size_t position, auto const&... why) {
+    return fail(error_code::out_of_range, position, why...);
   };
   if (problem.modules.empty()) { return refuse(0, "there is no module to lay out; give one"); }
   for (std::size_t module = 0; module < problem.modules.size(); ++module) {
@@ -228,22 +238,21 @@ namespace detail {
     }
   }
   if (problem.sizes.empty() || problem.sizes.size() % problem.modules.size() != 0) {
-    return refuse(0, detail::concat("sizes has ", detail::counted(problem.sizes.size(), "entry"),
-                                    " for ", detail::counted(problem.modules.size(), "module"),
-                                    "; give one of each module for every sample"));
+    return refuse(0, "sizes has ", detail::counted(problem.sizes.size(), "entry"), " for ",
+                  detail::counted(problem.modules.size(), "module"),
+                  "; give one of each module for every sample");
   }
   for (std::size_t index = 0; index < problem.sizes.size(); ++index) {
     if (problem.sizes[index] < 0 || problem.sizes[index] > longest_sample) {
-      return refuse(index, detail::concat("sample ", index / problem.modules.size(), " has size ",
-                                          problem.sizes[index], " in module ",
-                                          problem.modules[index % problem.modules.size()].name,
-                                          "; give sizes from 0 to ", longest_sample));
+      return refuse(index, "sample ", index / problem.modules.size(), " has size ",
+                    problem.sizes[index], " in module ",
+                    problem.modules[index % problem.modules.size()].name, "; give sizes from 0 to ",
+                    longest_sample);
     }
   }
   if (problem.global_batch == 0 || problem.global_batch > layout_problem::most_global_batch) {
-    return refuse(
-        0, detail::concat("a global batch of ", detail::counted(problem.global_batch, "sample"),
-                          " cannot be searched; give 1 to ", layout_problem::most_global_batch));
+    return refuse(0, "a global batch of ", detail::counted(problem.global_batch, "sample"),
+                  " cannot be searched; give 1 to ", layout_problem::most_global_batch);
   }
   if (auto checked = detail::check_kinds(problem); !checked) { return checked; }
   if (auto checked = detail::check_roles(problem); !checked) { return checked; }
@@ -251,29 +260,26 @@ namespace detail {
   for (std::size_t module = 0; module < problem.modules.size(); ++module) {
     assignments *= detail::kinds_of(problem, module).size();
     if (assignments > layout_problem::most_assignments) {
-      return refuse(0, detail::concat("kinds of GPUs can be assigned to modules in more than ",
-                                      layout_problem::most_assignments,
-                                      " ways; say which kinds a module may get"));
+      return refuse(0, "kinds of GPUs can be assigned to modules in more than ",
+                    layout_problem::most_assignments, " ways; say which kinds a module may get");
     }
   }
   auto const [numerator, denominator] = problem.memory_quantile;
   if (numerator <= 0 || denominator <= 0 || numerator > denominator) {
-    return refuse(
-        0, detail::concat("memory is to suffice for a share of ", numerator, " / ", denominator,
-                          " of all microbatches; give a share above 0, at most 1"));
+    return refuse(0, "memory is to suffice for a share of ", numerator, " / ", denominator,
+                  " of all microbatches; give a share above 0, at most 1");
   }
   std::size_t const feeding = problem.modules.size() - 1;
   if (!problem.feeds.empty() && problem.feeds.size() != feeding) {
-    return refuse(0, detail::concat("for ", detail::counted(problem.feeds.size(), "module"),
-                                    " it is said which they feed; ", "say it for ", feeding,
-                                    ", all but the last, or for none"));
+    return refuse(0, "for ", detail::counted(problem.feeds.size(), "module"),
+                  " it is said which they feed; ", "say it for ", feeding,
+                  ", all but the last, or for none");
   }
   for (std::size_t module = 0; module < problem.feeds.size(); ++module) {
     std::size_t const fed = problem.feeds[module];
     if (fed > module && fed <= feeding) { continue; }
-    return refuse(module,
-                  detail::concat("module ", problem.modules[module].name, " feeds module ", fed,
-                                 ", counted from 0; give a later one, up to ", feeding));
+    return refuse(module, "module ", problem.modules[module].name, " feeds module ", fed,
+                  ", counted from 0; give a later one, up to ", feeding);
   }
   auto const& [weights, gradients, optimizer, shared] = problem.state;
   if (std::uint64_t{weights} + gradients + optimizer == 0) {

@@ -66,7 +66,6 @@ class counts_dealer {
     return false;
   }
 
-  /// Puts what was dealt into empty slots.
   void fill(replica_slots& slots) const
   {
     std::vector<std::size_t> filled(slots.gpus(), 0);

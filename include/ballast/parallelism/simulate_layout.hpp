@@ -45,17 +45,16 @@ namespace ballast::inline v0 {
   if (auto checked = check_layout_problem(problem); !checked) {
     return tl::unexpected(checked.error());
   }
-  auto const refuse = [](std::size_t position, std::string const& why) {
-    return fail(error_code::infeasible, position, why);
+  auto const refuse = [](std::size_t position, auto const&... why) {
+    return fail(error_code::infeasible, position, why...);
   };
   if (modules.size() != problem.modules.size()) {
-    return refuse(0, detail::concat("a layout of ", detail::counted(modules.size(), "module"),
-                                    " was given for ", problem.modules.size()));
+    return refuse(0, "a layout of ", detail::counted(modules.size(), "module"), " was given for ",
+                  problem.modules.size());
   }
   if (!kinds.empty() && kinds.size() != modules.size()) {
-    return refuse(
-        0, detail::concat("kinds of GPUs were given for ", detail::counted(kinds.size(), "module"),
-                          " of ", modules.size()));
+    return refuse(0, "kinds of GPUs were given for ", detail::counted(kinds.size(), "module"),
+                  " of ", modules.size());
   }
   for (std::size_t module = 0; module < modules.size(); ++module) {
     auto const allowed = detail::kinds_of(problem, module);
@@ -63,9 +62,9 @@ namespace ballast::inline v0 {
                       : std::binary_search(allowed.begin(), allowed.end(), kinds[module])) {
       continue;
     }
-    return refuse(module, detail::concat("module ", problem.modules[module].name,
-                                         kinds.empty() ? " may get GPUs of several kinds; say which"
-                                                       : " may not get GPUs of the given kind"));
+    return refuse(module, "module ", problem.modules[module].name,
+                  kinds.empty() ? " may get GPUs of several kinds; say which"
+                                : " may not get GPUs of the given kind");
   }
   detail::assigned_job const job(problem, kinds);
   std::uint64_t gpus = 0;
@@ -76,23 +75,21 @@ namespace ballast::inline v0 {
     profiled_degree const* const degree = profile.find(degree_of(layout));
     std::uint32_t const per_node = job.kind(module).gpus_per_node;
     if (degree == nullptr || per_node % layout.group() != 0) {
-      std::string const why =
-          detail::concat("module ", profile.name, " cannot have ", text_of(degree_of(layout)),
-                         "; give a measured one that divides the ",
-                         detail::counted(per_node, "GPU"), " of a node");
-      return refuse(module, why);
+      return refuse(module, "module ", profile.name, " cannot have ", text_of(degree_of(layout)),
+                    "; give a measured one that divides the ", detail::counted(per_node, "GPU"),
+                    " of a node");
     }
     auto const shardings = job.shardings(module);
     if (std::find(shardings.begin(), shardings.end(), layout.is_sharded) == shardings.end()) {
-      return refuse(module, detail::concat("module ", profile.name, " is to have ",
-                                           layout.is_sharded ? "whole" : "sharded",
-                                           " weights; give a layout as its role says"));
+      return refuse(module, "module ", profile.name, " is to have ",
+                    layout.is_sharded ? "whole" : "sharded",
+                    " weights; give a layout as its role says");
     }
     if (layout.pp == 0 || layout.pp > profile.layers || layout.dp == 0) {
-      return refuse(module, detail::concat("module ", profile.name, " of ",
-                                           detail::counted(profile.layers, "layer"),
-                                           " cannot have ", detail::counted(layout.pp, "stage"),
-                                           " of ", detail::counted(layout.dp, "replica")));
+      return refuse(module, "module ", profile.name, " of ",
+                    detail::counted(profile.layers, "layer"), " cannot have ",
+                    detail::counted(layout.pp, "stage"), " of ",
+                    detail::counted(layout.dp, "replica"));
     }
     gpus += layout.gpus();
     chosen.push_back({static_cast<std::size_t>(degree - profile.degrees.data()), layout});
@@ -100,18 +97,15 @@ namespace ballast::inline v0 {
   if (!detail::fits_kinds(job, modules)) {
     std::uint64_t there = 0;
     for (gpu_kind const& each : problem.kinds) { there += each.gpus; }
-    return refuse(
-        0, detail::concat(
-               "the modules take ", gpus, " of ", detail::counted(there, "GPU"),
-               problem.kinds.size() == 1 ? "" : ", and no more of a kind than there are",
-               ", and groups of tp x sp x ep GPUs lie inside nodes; give a layout that uses ",
-               problem.may_leave_gpus ? "GPUs so" : "all GPUs so"));
+    return refuse(0, "the modules take ", gpus, " of ", detail::counted(there, "GPU"),
+                  problem.kinds.size() == 1 ? "" : ", and no more of a kind than there are",
+                  ", and groups of tp x sp x ep GPUs lie inside nodes; give a layout that uses ",
+                  problem.may_leave_gpus ? "GPUs so" : "all GPUs so");
   }
   if (microbatches == 0 || std::uint64_t{microbatches} * modules.back().dp > problem.global_batch) {
-    return refuse(
-        0, detail::concat("a batch of ", detail::counted(problem.global_batch, "sample"),
-                          " cannot give each of ", detail::counted(modules.back().dp, "replica"),
-                          " ", detail::counted(microbatches, "microbatch")));
+    return refuse(0, "a batch of ", detail::counted(problem.global_batch, "sample"),
+                  " cannot give each of ", detail::counted(modules.back().dp, "replica"), " ",
+                  detail::counted(microbatches, "microbatch"));
   }
   for (std::size_t module = 0; module < modules.size(); ++module) {
     auto const& of = problem.modules[module];
@@ -119,19 +113,18 @@ namespace ballast::inline v0 {
                                     ? virtual_stages
                                     : job.virtual_stages(module, modules[module].pp);
     if (detail::has_virtual_stages(of, modules[module], parts)) { continue; }
-    return refuse(module,
-                  detail::concat("module ", of.name, " of ", detail::counted(of.layers, "layer"),
-                                 " cannot have ", detail::counted(parts, "virtual stage"),
-                                 " on each of ", detail::counted(modules[module].pp, "stage"),
-                                 "; give 1, or what divides the layers of several stages"));
+    return refuse(module, "module ", of.name, " of ", detail::counted(of.layers, "layer"),
+                  " cannot have ", detail::counted(parts, "virtual stage"), " on each of ",
+                  detail::counted(modules[module].pp, "stage"),
+                  "; give 1, or what divides the layers of several stages");
   }
   detail::price_list list(problem);
   detail::layout_prices prices(job, list);
   std::uint64_t const bytes = prices.bytes(chosen, microbatches, virtual_stages);
   if (auto const lacking = prices.lacking()) {
-    return refuse(0, detail::concat("a GPU of module ", problem.modules[lacking->module].name,
-                                    " would hold ", detail::counted(lacking->bytes, "byte"),
-                                    ", and has ", job.kind(lacking->module).memory_bytes));
+    return refuse(0, "a GPU of module ", problem.modules[lacking->module].name, " would hold ",
+                  detail::counted(lacking->bytes, "byte"), ", and has ",
+                  job.kind(lacking->module).memory_bytes);
   }
   time_units const step = prices.step(chosen, microbatches);
   if (step == no_cost) {
@@ -162,7 +155,6 @@ namespace detail {
                   b.layout.schedule);
 }
 
-/// Refuses sizes that are no batches of a problem.
 [[nodiscard]] inline result<void> check_batches(layout_problem const& problem,
                                                 std::span<tokens const> batches)
 {
@@ -181,7 +173,6 @@ namespace detail {
   return {};
 }
 
-/// Refuses layouts that cannot be priced, and sizes that are no batches.
 [[nodiscard]] inline result<void> check_layout(layout_problem const& problem,
                                                model_layout const& layout,
                                                std::span<tokens const> batches)

@@ -4,7 +4,6 @@
 #include <ballast/core.hpp>
 #include <ballast/parallelism/detail/layout_prices.hpp>
 
-/// Why no layout fits: the one that comes closest.
 namespace ballast::inline v0::detail {
 
 /// The layout that comes closest to fitting into memory.
@@ -153,7 +152,6 @@ class closest_layout {
                         std::uint64_t{1} << 14))
   {}
 
-  /// What the closest layout of an assignment lacks.
   overrun look_at(assigned_job const& job, stage_memory& memory)
   {
     overrun const lacking = least_overrun(job, memory).find(tries_);
@@ -166,7 +164,6 @@ class closest_layout {
 
   [[nodiscard]] bool fits() const noexcept { return job_ && lacking_.bytes == 0; }
 
-  /// Why none fits.
   [[nodiscard]] tl::unexpected<error> sentence() const
   {
     auto const& modules = job_->modules;

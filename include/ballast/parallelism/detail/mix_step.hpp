@@ -63,7 +63,6 @@ struct mix_batches {
   return fail(error_code::out_of_range, batch, "sample ", sample, " of batch ", batch, why);
 }
 
-/// Fills batch `number`, whose samples are priced.
 inline void fill_batch(mix_batches& all, std::size_t number, std::span<tokens const> lengths,
                        std::span<cost_units const> costs, workspace& memory)
 {
@@ -208,7 +207,6 @@ class mix_steps {
     return plan_with<uint128>(mix, batch, limit, placed, bags, number_bits);
   }
 
-  /// The sum of the steps on some batches.
   [[nodiscard]] step_eighths sum(bag_mix const& mix, std::vector<mix_batch> const& batches,
                                  std::uint64_t& placed)
   {

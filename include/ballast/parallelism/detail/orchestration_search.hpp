@@ -131,14 +131,8 @@ class unit_options {
                                     std::uint64_t behind, std::uint32_t microbatches) const noexcept
   {
     joined_unit const unit = this->unit(module, option.layout.pp, microbatches);
-    uint128 const kept =
-        job_.has_backward(module)
-            ? divided_up(static_cast<uint128>(option.kept_bytes) * unit.kept(behind),
-                         unit.virtual_stages)
-            : option.kept_bytes;
-    uint128 const all = kept + option.state_bytes;
-    constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
-    return all < most ? static_cast<std::uint64_t>(all) : most;
+    return prices_.memory.bytes_of(module, option.state_bytes, option.kept_bytes, unit.kept(behind),
+                                   unit.virtual_stages);
   }
 
   /// A module of so many stages, as a part of the pipeline.

@@ -220,13 +220,13 @@ class stage_times {
     sizes_.resize(modules);
     std::size_t degrees = 0;
     for (std::size_t module = 0; module < modules; ++module) {
-      uint128 total = 0;
-      for (std::size_t sample = 0; sample < samples; ++sample) {
-        tokens const size = problem.sizes[sample * modules + module];
-        total += static_cast<uint128>(size);
-        if (!mean) { sizes_[module].push_back(size); }
+      for (std::size_t sample = 0; sample < samples && !mean; ++sample) {
+        sizes_[module].push_back(problem.sizes[sample * modules + module]);
       }
-      if (mean) { sizes_[module].push_back(static_cast<tokens>(divided_up(total, samples))); }
+      if (mean) {
+        sizes_[module].push_back(
+            static_cast<tokens>(divided_up(total_size(problem, module), samples)));
+      }
       first_degree_.push_back(degrees);
       degrees += problem.modules[module].degrees.size();
     }
@@ -258,45 +258,34 @@ class stage_times {
       return {own, compute(own, module, kind, degree, parts)};
     }
     if (parts >= known.size()) { known.resize(std::max<std::size_t>(parts + 1, 2 * known.size())); }
-    stored& at = known[parts];
-    if (at.first == nullptr) {
-      std::span<cost_units> const times = new_row();
-      at = {times.data(), compute(times, module, kind, degree, parts)};
+    auto& [times, mean] = known[parts];
+    if (times.empty()) {
+      times.resize(samples_);
+      mean = compute(mutable_span_of(times), module, kind, degree, parts);
+      stored_ += samples_;
     }
-    return {{at.first, samples_}, at.mean};
+    return {span_of(times), mean};
   }
 
   /// Forgets all times where they are many. Rows that were returned are then no longer.
   void limit_memory()
   {
-    if (blocks_.size() * rows_of_block * samples_ < most_times) { return; }
+    if (stored_ < most_times) { return; }
     for (auto& of_kind : rows_) {
       for (auto& known : of_kind) { known.clear(); }
     }
-    blocks_.clear();
-    free_rows_ = 0;
+    stored_ = 0;
   }
 
  private:
   static constexpr std::uint64_t most_known = 1 << 16;  // rows are few beyond, so not kept
-  static constexpr std::size_t rows_of_block = 256;
   static constexpr std::size_t most_times = std::size_t{1} << 23;  // 64 MB
 
+  /// Callers hold several at a time: what `each` has stays where it is.
   struct stored {
-    cost_units const* first = nullptr;
+    std::vector<cost_units> each{};
     cost_units mean = 0;
   };
-
-  /// Rows stay where they are, since callers hold those of several modules.
-  std::span<cost_units> new_row()
-  {
-    if (free_rows_ == 0) {
-      blocks_.emplace_back(rows_of_block * samples_);
-      free_rows_ = rows_of_block;
-    }
-    --free_rows_;
-    return mutable_span_of(blocks_.back(), free_rows_ * samples_, samples_);
-  }
 
   [[nodiscard]] tokens microbatch_size(tokens size, std::uint64_t parts) const noexcept
   {
@@ -329,8 +318,7 @@ class stage_times {
   std::vector<std::size_t> first_degree_;               // of each module, in rows_
   std::vector<std::vector<std::vector<stored>>> rows_;  // of each kind, degree and parts
   std::vector<std::vector<cost_units>> overflow_;       // of each module
-  std::vector<std::vector<cost_units>> blocks_;
-  std::size_t free_rows_ = 0;  // of the last block
+  std::size_t stored_ = 0;                              // times
 };
 
 /// The least size up to which the share memory_quantile of all sizes is; sizes are then in another
@@ -446,17 +434,20 @@ class stage_memory {
     return part(std::uint64_t{weights} + gradients) + (part(optimizer) + dp - 1) / dp;
   }
 
-  /// The largest microbatch with which a stage of a layout fits where there are so many bytes, if
-  /// `held` are held at a time; -1 if none does.
+  /// The largest microbatch with which a stage of a layout fits where there are so many bytes, if it
+  /// holds activations `held` times, each of one of its virtual stages; -1 if none does.
   [[nodiscard]] tokens largest_size(std::uint64_t there, std::size_t module, std::size_t degree,
-                                    module_layout const& layout, std::uint64_t held) const
+                                    module_layout const& layout, std::uint64_t held,
+                                    std::uint32_t virtual_stages = 1) const
   {
     module_memory const& memory = problem_.modules[module].degrees[degree].memory;
     std::uint64_t const own = state(module, degree, layout);
     if (own > there) { return -1; }
     if (!problem_.has_backward(module)) { return memory.largest_size(1, there - own); }
     std::uint32_t const layers = stage_layers(problem_.modules[module], layout.pp);
-    return memory.largest_size(layers, (there - own) / held);
+    uint128 const free = static_cast<uint128>(there - own) * virtual_stages / held;
+    constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+    return memory.largest_size(layers, static_cast<std::uint64_t>(std::min<uint128>(free, most)));
   }
 
   /// Activations of a microbatch of this size on a stage; of what only computes forward those of one
@@ -477,12 +468,20 @@ class stage_memory {
                                        module_layout const& layout, std::uint64_t held, tokens size,
                                        std::uint32_t virtual_stages = 1) const
   {
-    std::uint64_t const of_stage = of_microbatch(module, degree, layout.pp, size);
+    return bytes_of(module, state(module, degree, layout),
+                    of_microbatch(module, degree, layout.pp, size), held, virtual_stages);
+  }
+
+  /// The same of such a state and such activations of a microbatch.
+  [[nodiscard]] std::uint64_t bytes_of(std::size_t module, std::uint64_t state_bytes,
+                                       std::uint64_t of_stage, std::uint64_t held,
+                                       std::uint64_t virtual_stages) const
+  {
     uint128 const kept =  // rounded once, for all that are held
         problem_.has_backward(module)
             ? divided_up(static_cast<uint128>(of_stage) * held, virtual_stages)
             : of_stage;
-    uint128 const all = kept + state(module, degree, layout);
+    uint128 const all = kept + state_bytes;
     constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
     return all < most ? static_cast<std::uint64_t>(all) : most;
   }
