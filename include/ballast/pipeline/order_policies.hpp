@@ -94,7 +94,6 @@ struct partial_order {
     return of.position < placed.size() ? duration_of(of, problem.times, placed) : 0;
   }
 
-  /// When all that a task waits for has ended.
   [[nodiscard]] time_units start(std::size_t task) const
   {
     return start_of(task, problem.schedule, ends);

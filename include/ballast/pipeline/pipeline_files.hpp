@@ -376,7 +376,6 @@ struct written_schedule {
 
 namespace detail {
 
-/// read_schedule() of cells.
 [[nodiscard]] inline result<written_schedule> read_cells(std::string_view csv, time_units transfer)
 {
   csv_reader rows(csv);

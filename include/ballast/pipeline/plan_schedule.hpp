@@ -65,18 +65,24 @@ class open_step_bound {
  private:
   static constexpr time_units none = std::numeric_limits<time_units>::max() / 4;
 
+  template <class Visit>
+  void for_each_task(std::size_t rank, Visit const& visit) const
+  {
+    for (std::size_t column = 0; column < step_.columns(); ++column) {
+      if (step_.rank_of(column) != rank || !step_.exists(column)) { continue; }
+      for (std::uint32_t at = 0; at < step_.microbatches(); ++at) {
+        visit(step_.number(column, at), open_step::pass_of(column));
+      }
+    }
+  }
+
   /// The longest of: the earliest start of some tasks of a rank, their work, and the shortest way to
   /// the end after them. Jackson's preemptive schedule finds it for all sets of tasks at once.
   [[nodiscard]] time_units work_of(std::size_t rank) const
   {
     std::vector<std::uint32_t> tasks;
     tasks.reserve(step_.tasks_on(rank));
-    for (std::size_t column = 0; column < step_.columns(); ++column) {
-      if (step_.rank_of(column) != rank || !step_.exists(column)) { continue; }
-      for (std::uint32_t at = 0; at < step_.microbatches(); ++at) {
-        tasks.push_back(step_.number(column, at));
-      }
-    }
+    for_each_task(rank, [&tasks](std::uint32_t task, pass) { tasks.push_back(task); });
     std::sort(tasks.begin(), tasks.end(), [this](std::uint32_t a, std::uint32_t b) {
       return precedes(step_.head(a), step_.head(b), a, b);
     });
@@ -118,18 +124,12 @@ class open_step_bound {
   [[nodiscard]] pass_sums sums_of(std::size_t rank, pass direction) const
   {
     pass_sums of;
-    for (std::size_t column = 0; column < step_.columns(); ++column) {
-      if (step_.rank_of(column) != rank || open_step::pass_of(column) != direction ||
-          !step_.exists(column)) {
-        continue;
-      }
-      for (std::uint32_t at = 0; at < step_.microbatches(); ++at) {
-        std::uint32_t const task = step_.number(column, at);
-        of.work += step_.duration(task);
-        of.head = std::min(of.head, step_.head(task));
-        of.tail = std::min(of.tail, step_.tail(task));
-      }
-    }
+    for_each_task(rank, [&](std::uint32_t task, pass own) {
+      if (own != direction) { return; }
+      of.work += step_.duration(task);
+      of.head = std::min(of.head, step_.head(task));
+      of.tail = std::min(of.tail, step_.tail(task));
+    });
     return of;
   }
 
@@ -159,13 +159,10 @@ class open_step_bound {
       std::int64_t bytes;
     };
     std::vector<item> items;
-    for (std::size_t column = 0; column < step_.columns(); ++column) {
-      if (step_.rank_of(column) != rank || open_step::pass_of(column) != direction) { continue; }
-      for (std::uint32_t at = 0; at < step_.microbatches(); ++at) {
-        std::uint32_t const task = step_.number(column, at);
-        items.push_back({step_.duration(task), std::abs(step_.change(task))});
-      }
-    }
+    for_each_task(rank, [&](std::uint32_t task, pass own) {
+      if (own != direction) { return; }
+      items.push_back({step_.duration(task), std::abs(step_.change(task))});
+    });
     std::sort(items.begin(), items.end(), [](item const& a, item const& b) {
       return static_cast<uint128>(a.time) * static_cast<uint128>(b.bytes) >
              static_cast<uint128>(b.time) * static_cast<uint128>(a.bytes);
@@ -567,7 +564,6 @@ class sequence_search {
   std::vector<std::uint32_t> critical_;
 };
 
-/// One microbatch after the other.
 [[nodiscard]] inline task_sequences one_by_one(open_step const& step)
 {
   task_sequences sequences(step.ranks());
@@ -695,7 +691,6 @@ inline void search_schedule(sequence_search& search, open_step const& step, std:
   }
 }
 
-/// Whether a step can be planned.
 [[nodiscard]] inline result<void> check_step(stage_graph const& stages, pipeline_times const& times,
                                              pipeline_memory const& memory)
 {

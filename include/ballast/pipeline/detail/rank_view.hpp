@@ -56,7 +56,6 @@ class step_view {
   [[nodiscard]] stage_graph const& stages() const noexcept { return schedule_.stages(); }
   [[nodiscard]] std::size_t microbatches() const noexcept { return microbatches_; }
 
-  /// The times of all microbatches in a column.
   [[nodiscard]] std::span<time_units const> operator[](std::size_t column) const
   {
     return row(times_, column);
@@ -332,7 +331,6 @@ class rank_view {
     return all_[numbers_[index]];
   }
 
-  /// The column of each kind.
   [[nodiscard]] std::span<std::size_t const> columns() const noexcept { return columns_; }
   [[nodiscard]] std::size_t kinds() const noexcept { return columns_.size(); }
   [[nodiscard]] std::size_t kind_of(std::size_t column) const
