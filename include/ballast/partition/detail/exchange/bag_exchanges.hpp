@@ -60,17 +60,10 @@ template <class Second>
                                             Second const& second, std::size_t second_size,
                                             std::size_t taken)
 {
-  std::size_t low = taken > second_size ? taken - second_size : 0;
-  std::size_t high = std::min(taken, first.size());
-  while (low < high) {
-    std::size_t const middle = low + (high - low) / 2;
-    if (first[middle] < second(taken - middle - 1)) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  return low;
+  std::size_t const least = taken > second_size ? taken - second_size : 0;
+  return least_that(least, std::min(taken, first.size()), [&](std::size_t from_first) {
+    return !(first[from_first] < second(taken - from_first - 1));
+  });
 }
 
 /// Lists the sums of all subsets of up to 14 numbers in ascending order without sorting.
