@@ -7,7 +7,6 @@ namespace {
 
 using ballast::certified;
 using ballast::ratio;
-using ballast::uint128;
 using rational = boost::multiprecision::cpp_rational;
 
 constexpr auto greatest_term = std::numeric_limits<std::int64_t>::max();
@@ -99,44 +98,28 @@ TEST(Certified, SaysHowFarAPlanCanBeFromTheBest)
   EXPECT_FALSE(plan.proven_optimal());
   EXPECT_TRUE(plan.proven_within(0.25));
   EXPECT_FALSE(plan.proven_within(0.2));
+  constexpr std::int64_t bound = 1'000'000'000'000'000;
+  constexpr certified<ratio> near{{bound + 100'000'000, 1}, {bound, 1}};  // 1e-7
+  EXPECT_TRUE(near.proven_within(1e-6));
+  EXPECT_FALSE(near.proven_within(9e-8));
+  EXPECT_FALSE((certified<ratio>{{bound + 1, 1}, {bound, 1}}.proven_within(0)));
+  EXPECT_TRUE((certified<ratio>{{50, 2}, {25, 1}}.proven_within(0)));
+  // Rounded quotients make no gap below zero.
+  constexpr certified<ratio> thirds{{greatest_term - 1, 3}, {greatest_term - 2, 3}};
+  EXPECT_GE(thirds.gap(), 0.0);
+  EXPECT_FALSE(thirds.proven_optimal());
   constexpr certified<std::int64_t> best{7, 7};
   EXPECT_EQ(best.gap(), 0);
   EXPECT_TRUE(best.proven_optimal());
   EXPECT_EQ(certified<std::int64_t>{}.gap(), 0);
-}
-
-static_assert(sizeof(uint128) == 16);
-static_assert(static_cast<uint128>(-1) > 0, "unsigned");
-
-RC_GTEST_PROP(Uint128, HoldsTheProductOfTwo64BitNumbers, (std::uint64_t a, std::uint64_t b))
-{
-  a *= 0x9e3779b97f4a7c15U;  // the generator favours small numbers
-  uint128 const product = static_cast<uint128>(a) * b;
-  boost::multiprecision::cpp_int const exact = boost::multiprecision::cpp_int(a) * b;
-  RC_ASSERT(static_cast<std::uint64_t>(product >> 64) == static_cast<std::uint64_t>(exact >> 64));
-  RC_ASSERT(static_cast<std::uint64_t>(product) ==
-            static_cast<std::uint64_t>(exact & ~std::uint64_t{0}));
-}
-
-TEST(Uint128, HoldsTheGreatestProduct)
-{
-  auto const most = ~std::uint64_t{0};
-  EXPECT_TRUE(static_cast<uint128>(most) * most == ~uint128{0} - 2 * static_cast<uint128>(most));
+  EXPECT_TRUE(certified<ratio>{}.proven_within(0));
 }
 
 static_assert(std::is_same_v<ballast::tokens, std::int64_t>);
 static_assert(std::is_same_v<ballast::cost_units, std::int64_t>);
 
-TEST(LongestSample, HasASquareThatFits)
-{
-  ballast::tokens square = 0;
-  EXPECT_FALSE(__builtin_mul_overflow(ballast::longest_sample, ballast::longest_sample, &square));
-  EXPECT_GT(square, 0);
-}
-
-TEST(CostOverflow, IsAboveEveryCost)
-{
-  EXPECT_EQ(ballast::no_cost, std::numeric_limits<ballast::cost_units>::max());
-}
+static_assert(ballast::longest_sample <= greatest_term / ballast::longest_sample,
+              "its square fits");
+static_assert(ballast::no_cost == std::numeric_limits<ballast::cost_units>::max());
 
 }  // namespace

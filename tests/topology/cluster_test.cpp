@@ -2,6 +2,7 @@
 #include <ballast/topology/cluster.hpp>
 
 #include "../support/counted_allocations.hpp"
+#include "../support/plan_checks.hpp"
 #include "../support/test.hpp"
 
 namespace {
@@ -99,11 +100,8 @@ TEST(Cluster, ListsNodesOfDifferentSizes)
 
 TEST(Cluster, RefusesNodesWithoutGpusAndJobsWithoutNodes)
 {
-  auto const empty_node = cluster_of({8, 0, 5});
-  ASSERT_FALSE(empty_node);
-  EXPECT_EQ(empty_node.error().code, error_code::out_of_range);
-  EXPECT_EQ(empty_node.error().position, 1U);
-  EXPECT_THAT(empty_node.error().message, testing::HasSubstr("node 1 has no GPU"));
+  ballast_test::expect_refused(cluster_of({8, 0, 5}), error_code::out_of_range, 1,
+                               "node 1 has no GPU");
   EXPECT_THAT(cluster_of(std::span<std::uint32_t const>{}).error().message,
               testing::HasSubstr("no node"));
   auto const too_many = cluster_of({1U << 24, 1, 1});

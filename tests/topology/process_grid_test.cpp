@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/topology/process_grid.hpp>
 
+#include "../support/plan_checks.hpp"
 #include "../support/test.hpp"
 
 #include <ballast/core.hpp>
@@ -69,11 +70,8 @@ TEST(ProcessGrid, RefusesSizesThatAreNoJob)
 {
   auto const expect_refused = [](std::vector<unit_sizes> const& modules, std::size_t position,
                                  std::string const& why) {
-    auto const made = process_grid::make(modules);
-    ASSERT_FALSE(made);
-    EXPECT_EQ(made.error().code, error_code::out_of_range);
-    EXPECT_EQ(made.error().position, position);
-    EXPECT_THAT(made.error().message, HasSubstr(why));
+    ballast_test::expect_refused(process_grid::make(modules), error_code::out_of_range, position,
+                                 why);
   };
   constexpr std::uint32_t most = std::numeric_limits<std::uint32_t>::max();
   expect_refused({}, 0, "no module");

@@ -86,11 +86,6 @@ std::uint64_t to_unsigned(tokens length)
   return static_cast<std::uint64_t>(length);
 }
 
-double normal_cdf(double z)
-{
-  return std::erfc(-z / std::sqrt(2.0)) / 2;
-}
-
 TEST(DrawNormal, FollowsThePolarMethod)
 {
   random_source random(1);
@@ -150,21 +145,6 @@ TEST(LognormalLengths, FollowTheFormula)  // Ensures (1)
       }
     }
   }
-}
-
-TEST(LognormalLengths, HaveTheQuantilesAndTheMeanOfTheTheory)
-{
-  double const median = 2000;
-  double const sigma = 0.8;
-  auto const lengths = draw_many(lognormal_lengths{2000, sigma});
-  for (tokens const limit : {300, 1000, 1500, 2000, 3000, 5000, 12'000}) {
-    // Rounding to nearest moves the boundary by a half.
-    double const z = std::log((static_cast<double>(limit) + 0.5) / median) / sigma;
-    expect_share(lengths, limit, normal_cdf(z));
-  }
-  double const expected = median * std::exp(sigma * sigma / 2);
-  double const deviation = expected * std::sqrt(std::exp(sigma * sigma) - 1);
-  EXPECT_NEAR(mean(lengths), expected, 5 * deviation / std::sqrt(static_cast<double>(draws)));
 }
 
 TEST(BoundedParetoLengths, FollowTheFormula)  // Ensures (1)
