@@ -239,7 +239,7 @@ double stretch_of(logged_step const& step)
   return longest > 0 ? std::max(step_times(step).makespan / longest, 1.0) : 1.0;
 }
 
-constexpr ballast::flop_polynomial per_token{.linear = 1, .quadratic = 1};
+constexpr ballast::flop_polynomial token_terms{.linear = 1, .quadratic = 1};
 
 /// The ranks of a step that has times: planned in cost units per speed, or as a fitted cost has it;
 /// measured in seconds. Empty where ranks cannot be told.
@@ -261,7 +261,7 @@ struct rank_times {
     for (std::size_t rank = 0; rank < bag_of.size(); ++rank) {
       auto const& own = work[bag_of[rank]];
       planned.push_back(!fit                 ? times[bag_of[rank]]
-                        : own.length_sum > 0 ? fit->seconds(per_token, own)
+                        : own.length_sum > 0 ? fit->seconds(token_terms, own)
                                              : 0.0);
       measured.push_back(static_cast<double>(step.measured[rank]) * 1e-9);
       double const factor = rank < factors.size() ? factors[rank] : 1;
@@ -326,7 +326,7 @@ std::optional<ballast::step_fit> fit_of(std::vector<logged_step> const& steps,
   std::size_t const count = std::min(all.size(), most);
   for (std::size_t at = 0; at < count; ++at) { picked.push_back(all[at * all.size() / count]); }
   if (picked.size() < 20) { return std::nullopt; }
-  auto fitted = ballast::fit_steps(picked, per_token, {.sequences = true, .steps = true});
+  auto fitted = ballast::fit_steps(picked, token_terms, {.sequences = true, .steps = true});
   return fitted ? std::optional(*fitted) : std::nullopt;
 }
 
@@ -614,7 +614,7 @@ pages::prediction step_judge::prediction() const
       all.push_back({rank, step.step, own.planned[rank], own.measured[rank]});
       ratios.push_back(own.measured[rank] / own.planned[rank]);
       if (fitted && work[bag_of[rank]].length_sum > 0) {
-        double const says = fitted->seconds(per_token, work[bag_of[rank]]);
+        double const says = fitted->seconds(token_terms, work[bag_of[rank]]);
         fit_errors.push_back(std::abs(says / own.measured[rank] - 1));
       }
     }

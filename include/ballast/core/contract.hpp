@@ -32,6 +32,9 @@
 /// declared, and without it an inline function whose definition the header includes.
 #ifdef BALLAST_COMPILED
 #define BALLAST_ONCE
+#elif defined(BALLAST_COMPILES) && defined(__clang__)
+#define BALLAST_ONCE \
+  [[gnu::weak]]  // of constructors that are [[gnu::used]], clang keeps those of bases
 #elif defined(BALLAST_COMPILES)
 #define BALLAST_ONCE [[gnu::used]] inline
 #else
