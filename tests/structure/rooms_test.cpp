@@ -134,11 +134,11 @@ struct budget {
 // Rule 7: what each floor may hold. A change that needs more says in its message what it replaces,
 // and changes the number here.
 std::map<std::string, budget> const budgets = {
-    {"core", {2053, 40}},     {"text", {971, 9}},       {"workload", {717, 19}},
-    {"cost", {3590, 47}},     {"topology", {1308, 19}}, {"partition", {19306, 59}},
-    {"sharding", {4175, 20}}, {"pipeline", {7378, 57}}, {"parallelism", {10637, 51}},
-    {"comm", {3437, 30}},     {"gpu", {2997, 17}},      {"route", {4959, 50}},
-    {"cuda", {3470, 31}},     {"runtime", {11015, 67}}, {"report", {1098, 15}},
+    {"core", {2038, 40}},     {"text", {976, 9}},       {"workload", {717, 19}},
+    {"cost", {3591, 47}},     {"topology", {1314, 19}}, {"partition", {19666, 59}},
+    {"sharding", {4177, 20}}, {"pipeline", {7378, 57}}, {"parallelism", {10639, 51}},
+    {"comm", {3446, 30}},     {"gpu", {2997, 17}},      {"route", {4993, 50}},
+    {"cuda", {3483, 31}},     {"runtime", {11019, 67}}, {"report", {1098, 15}},
     {"interop", {432, 4}},    {"umbrellas", {267, 0}},  {"version.hpp", {9, 0}}};
 
 std::map<std::string, budget> sizes_of(std::vector<source_file> const& headers)

@@ -561,43 +561,9 @@ class two_kinds {
 ///             7(2):191-200, 1995, and for all q and r the mean lifted as in M. Haouari, A. Gharbi,
 ///             M. Jemmali, "Tight Bounds for the Identical Parallel Machine Scheduling Problem",
 ///             Int. Trans. in Operational Research 13(6):529-548, 2006; (e) `cannot_pack`.
-[[nodiscard]] inline ratio makespan_lower_bound(partition_problem const& problem, workspace& memory,
-                                                std::span<cost_units const> starting_loads = {})
-{
-  std::size_t const count = problem.gpus.size();
-  BALLAST_EXPECTS(count >= 1 && problem.speeds.size() == count, "the problem has ",
-                  detail::counted(count, "bag"), " and the speeds of ", problem.speeds.size());
-  BALLAST_EXPECTS(starting_loads.empty() || starting_loads.size() == count,
-                  "there are starting loads of ", detail::counted(starting_loads.size(), "bag"),
-                  " for a problem of ", count);
-  auto scratch = memory.open();
-  detail::started_bags const bags(problem, starting_loads, scratch);
-
-  ratio bound = std::max(detail::confined_work_bound(problem, bags, scratch),
-                         detail::heaviest_samples_bound(problem, bags));
-  std::span<cost_units const> const before = detail::sums_of_heaviest(problem, scratch);
-  bound = detail::fullest_bags_bound(before, bags, bound);
-  if (!bags.one_speed()) {
-    cost_units const work = before.back() + bags.least_starts[count];
-    bound = detail::whole_units_bound(problem.speeds, work, bound, memory);
-    bound = detail::counting_bound(before, bags.fastest_first, bound, memory);
-  } else if (detail::few_samples(problem.costs.size(), count)) {
-    // One speed makes every bound a whole load over that speed.
-    bound.numerator = detail::unpackable_bound(problem, bags, bound.numerator);
-  }
-  if (bags.least_starts[count] == 0) {
-    detail::two_kinds kinds(before, bags.fastest_first, scratch);
-    if (kinds.are_two()) { bound = kinds.raise(bound); }
-  }
-  if (!bags.one_speed()) { return bound; }
-  cost_units const start = bags.starts[0];
-  if (std::all_of(bags.starts.begin(), bags.starts.end(),
-                  [start](cost_units each) { return each == start; })) {
-    detail::reachable_sums const sums(problem.heaviest_first);
-    bound.numerator = start + sums.next(bound.numerator - start);
-  }
-  return bound;
-}
+[[nodiscard]] BALLAST_ONCE ratio
+makespan_lower_bound(partition_problem const& problem, workspace& memory,
+                     std::span<cost_units const> starting_loads = {});
 
 /// The problem with its lower bound: the one that it has, or else makespan_lower_bound's. Policies
 /// that need the bound and run others begin with it, so that one step computes it once.
@@ -669,5 +635,47 @@ template <std::size_t D>
   }
   return bound;
 }
+
+#ifndef BALLAST_COMPILED
+
+BALLAST_ONCE ratio makespan_lower_bound(partition_problem const& problem, workspace& memory,
+                                        std::span<cost_units const> starting_loads)
+{
+  std::size_t const count = problem.gpus.size();
+  BALLAST_EXPECTS(count >= 1 && problem.speeds.size() == count, "the problem has ",
+                  detail::counted(count, "bag"), " and the speeds of ", problem.speeds.size());
+  BALLAST_EXPECTS(starting_loads.empty() || starting_loads.size() == count,
+                  "there are starting loads of ", detail::counted(starting_loads.size(), "bag"),
+                  " for a problem of ", count);
+  auto scratch = memory.open();
+  detail::started_bags const bags(problem, starting_loads, scratch);
+
+  ratio bound = std::max(detail::confined_work_bound(problem, bags, scratch),
+                         detail::heaviest_samples_bound(problem, bags));
+  std::span<cost_units const> const before = detail::sums_of_heaviest(problem, scratch);
+  bound = detail::fullest_bags_bound(before, bags, bound);
+  if (!bags.one_speed()) {
+    cost_units const work = before.back() + bags.least_starts[count];
+    bound = detail::whole_units_bound(problem.speeds, work, bound, memory);
+    bound = detail::counting_bound(before, bags.fastest_first, bound, memory);
+  } else if (detail::few_samples(problem.costs.size(), count)) {
+    // One speed makes every bound a whole load over that speed.
+    bound.numerator = detail::unpackable_bound(problem, bags, bound.numerator, scratch);
+  }
+  if (bags.least_starts[count] == 0) {
+    detail::two_kinds kinds(before, bags.fastest_first, scratch);
+    if (kinds.are_two()) { bound = kinds.raise(bound); }
+  }
+  if (!bags.one_speed()) { return bound; }
+  cost_units const start = bags.starts[0];
+  if (std::all_of(bags.starts.begin(), bags.starts.end(),
+                  [start](cost_units each) { return each == start; })) {
+    detail::reachable_sums const sums(problem.heaviest_first);
+    bound.numerator = start + sums.next(bound.numerator - start);
+  }
+  return bound;
+}
+
+#endif
 
 }  // namespace ballast::inline v0

@@ -42,6 +42,8 @@ class all_caps {
   return rooms;
 }
 
+#ifndef BALLAST_COMPILED
+
 /// Refuses numbers of bags that are negative, or of other bags.
 [[nodiscard]] inline result<void> check_bag_numbers(char const* name,
                                                     std::span<std::int64_t const> numbers,
@@ -176,6 +178,8 @@ BALLAST_ONCE bool counts_lengths(placement_limits const& limits)
   }
   return false;
 }
+
+#endif
 
 /// What limits ask for.
 struct called_limits {

@@ -108,119 +108,15 @@ struct bag_slots {
 class limited_items {
  public:
   /// Shapes      costs[n D], sample after sample; lengths[n], home[n] or empty.
-  limited_items(std::span<cost_units const> costs, std::size_t quantities, step_samples const& step,
-                bag_layout const& bags, placement_limits const& limits, workspace::frame& scratch,
-                bag_slots slots = {})
-      : limits_(limits), bags_(bags), caps_(limits), slots_(slots)
-  {
-    std::size_t const places = bags.size() * std::max<std::size_t>(slots.number, 1);
-    std::size_t const count = step.lengths.own.size();
-    bool const has_least = limits.then.what() == second_objective::kind::least;
-    ranked_ = quantities;
-    quantities_ = quantities + (has_least ? 1 : 0);
-    items_ = {{}, step.lengths.fitting, {}, step.home};
-    if (step.lengths.short_samples > 0) { items_.joint_lengths = step.lengths.own; }
-    item_of_ = scratch.take<std::uint32_t>(limits.together.size());
-    if (!limits.together.empty()) {
-      items_ = join_samples(limits.together, items_, item_of_, scratch);
-    }
-    std::size_t const items = items_.lengths.size();
-
-    std::span<cost_units> const all = scratch.take<cost_units>(items * quantities_);
-    std::fill(all.begin(), all.end(), 0);
-    for (std::size_t sample = 0; sample < count; ++sample) {
-      std::size_t const at = item(sample) * quantities_;
-      for (std::size_t d = 0; d < quantities; ++d) {
-        all[at + d] += costs[sample * quantities + d];
-      }
-      if (has_least) { all[at + quantities] += limits.then.of()[sample]; }
-    }
-    costs_ = all;
-    std::size_t const lanes = slots.meet ? places : bags.size();
-    std::span<cost_units> const starts =
-        scratch.take<cost_units>(limits.starting_loads.empty() ? 0 : lanes * quantities_);
-    std::fill(starts.begin(), starts.end(), 0);
-    for (std::size_t at = 0; at < limits.starting_loads.size(); ++at) {
-      starts[at / quantities * quantities_ + at % quantities] = limits.starting_loads[at];
-    }
-    starts_ = starts;
-
-    for (std::size_t at = 0; at < caps_.size(); ++at) {
-      std::span<std::int64_t> const takes = scratch.take<std::int64_t>(items);
-      std::span<std::int64_t> const room = scratch.take<std::int64_t>(places);
-      std::fill(takes.begin(), takes.end(), 0);
-      for (std::size_t sample = 0; sample < count; ++sample) {
-        takes[item(sample)] += taken_of(caps_[at], sample, step.lengths.own);
-      }
-      for (std::size_t place = 0; place < places; ++place) {
-        std::size_t const bag = place % bags.size();
-        room[place] = room_of_bag(bags, bag, caps_[at]);
-      }
-      rooms_[at] = {takes, room, caps_[at].is_soft};
-    }
-    std::span<bool> const refused =
-        scratch.take<bool>(limits.fits.empty() ? 0 : items * bags.size());
-    std::fill(refused.begin(), refused.end(), false);
-    for (std::size_t sample = 0; sample < (limits.fits.empty() ? 0 : count); ++sample) {
-      for (std::size_t bag = 0; bag < bags.size(); ++bag) {
-        bool const fits = limits.fits(to_id<sample_id>(sample), to_id<bag_id>(bag));
-        refused[item(sample) * bags.size() + bag] |= !fits;
-      }
-    }
-    refused_ = refused;
-    if (!limits.mixes.empty()) {
-      asked_ = scratch.take<sample_id>(count);
-      first_ = scratch.take<std::uint32_t>(item_of_.empty() ? 0 : items + 1);
-      samples_ = scratch.take<sample_id>(item_of_.size());
-      list_samples();
-    }
-
-    std::span<std::uint32_t> const gpus = scratch.take<std::uint32_t>(places);
-    std::span<std::uint32_t> const speeds = scratch.take<std::uint32_t>(lanes);
-    std::span<std::uint32_t> const lane_of =
-        scratch.take<std::uint32_t>(lanes == places ? 0 : places);
-    for (std::size_t place = 0; place < places; ++place) {
-      auto const bag = static_cast<std::uint32_t>(place % bags.size());
-      gpus[place] = bags.sizes()[bag];
-      if (place < lanes) { speeds[place] = bags.speeds()[bag]; }
-      if (lanes != places) { lane_of[place] = bag; }
-    }
-    gpus_ = gpus;
-    speeds_ = speeds;
-    lane_of_ = lane_of;
-  }
+  BALLAST_ONCE limited_items(std::span<cost_units const> costs, std::size_t quantities,
+                             step_samples const& step, bag_layout const& bags,
+                             placement_limits const& limits, workspace::frame& scratch,
+                             bag_slots slots = {});
 
   /// Reads what counts and samples that are apart ask for.
   ///
   /// Errors      infeasible: as read_rules.
-  [[nodiscard]] result<void> read(workspace::frame& scratch)
-  {
-    bool const is_limited = limits_.samples.kind == counts::rule::at_most;
-    std::int64_t const most = is_limited ? limits_.samples.number : no_limit;
-    bool const has_rules =
-        is_limited || !limits_.apart.empty() || limits_.samples.kind == counts::rule::multiple_of;
-    if (has_rules) {
-      std::size_t const samples = item_of_.empty() ? items_.lengths.size() : item_of_.size();
-      auto read = read_rules(most, limits_.apart, items_, item_of_, samples, gpus_.size(), scratch);
-      if (!read) { return tl::unexpected(std::move(read).error()); }
-      rules_ = *read;
-    }
-    counts_ = count_limits::any(items_.lengths.size());
-    counts_.most_samples = most;
-    if (limits_.samples.kind == counts::rule::equal) {
-      counts_ = count_limits::equal(items_.lengths.size(), gpus_.size(), limits_.samples.number);
-    } else if (limits_.samples.kind == counts::rule::filled) {
-      counts_.least = 1;
-    } else if (limits_.samples.kind == counts::rule::multiple_of) {
-      counts_.step = limits_.samples.number;
-    }
-    base_ = {{}, items_.lengths, {}, gpus_, speeds_, items_.home};
-    base_.joint_lengths = items_.joint_lengths;
-    base_.first_part = items_.first_part;
-    base_.parts = items_.parts;
-    if (has_rules) { base_.rules = &rules_; }
-    return {};
-  }
+  [[nodiscard]] BALLAST_ONCE result<void> read(workspace::frame& scratch);
 
   [[nodiscard]] placement_problem problem() const
   {
@@ -245,75 +141,11 @@ class limited_items {
   }
 
   /// A makespan that no plan gets below, in one quantity after the other.
-  [[nodiscard]] ratio lower_bound(workspace& memory) const
-  {
-    ratio bound;
-    auto scratch = memory.open();
-    std::size_t const items = items_.lengths.size();
-    auto const costs = scratch.take<cost_units>(items);
-    auto const starts = scratch.take<cost_units>(starts_.empty() ? 0 : bags_.size());
-    auto const order = scratch.take<priced_sample>(items);
-    // By several quantities, a bag does at least the mean of all in one of them.
-    bool const has_sums = ranked_ > 1 && sums_fit();
-    for (std::size_t d = 0; d < ranked_ + (has_sums ? 1 : 0); ++d) {
-      auto const part = [&](std::span<cost_units const> all, std::size_t at) {
-        auto const own = all.subspan(at * quantities_, ranked_);
-        return d < ranked_ ? own[d] : std::reduce(own.begin(), own.end());
-      };
-      for (std::size_t at = 0; at < items; ++at) { costs[at] = part(costs_, at); }
-      for (std::size_t bag = 0; bag < starts.size(); ++bag) { starts[bag] = part(starts_, bag); }
-      cost_units const unit =
-          std::max<cost_units>(common_divisor(starts, common_divisor(costs)), 1);
-      for (cost_units& cost : costs) { cost /= unit; }
-      for (cost_units& start : starts) { start /= unit; }
-      descending_order_into(order, costs, memory);
-      partition_problem one{costs, items_.lengths, order, bags_.sizes(), bags_.speeds()};
-      ratio of_one = makespan_lower_bound(one, memory, starts);
-      bool const are_one = item_of_.empty();
-      std::int64_t const most = std::min(counts_.most, are_one ? counts_.most_samples : no_limit);
-      of_one = std::max(of_one, bound_by_counts(one, most));
-      if (counts_.is_equal) { of_one = std::max(of_one, equal_count_bound(one, counts_, memory)); }
-      for (std::size_t at = 0; at < caps_.size(); ++at) {
-        if (caps_[at].is_soft) { continue; }
-        one.weights = rooms_[at].takes;
-        one.most = rooms_[at].room;
-        of_one = std::max(of_one, capacity_bound(one, memory));
-      }
-      of_one.numerator *= unit;
-      if (d == ranked_) {
-        auto const parts = static_cast<cost_units>(ranked_);
-        bool const rounds_up = of_one.numerator % parts != 0 && problem().has_one_speed();
-        of_one.numerator = of_one.numerator / parts + (rounds_up ? 1 : 0);
-      }
-      bound = std::max(bound, of_one);
-    }
-    return bound;
-  }
+  [[nodiscard]] BALLAST_ONCE ratio lower_bound(workspace& memory) const;
 
  private:
-  void list_samples()
-  {
-    std::fill(first_.begin(), first_.end(), 0);
-    for (std::uint32_t const item : item_of_) { ++first_[item + 1]; }
-    std::partial_sum(first_.begin(), first_.end(), first_.begin());
-    for (std::size_t sample = item_of_.size(); sample-- > 0;) {  // each place from the back
-      samples_[--first_[item_of_[sample] + 1]] = to_id<sample_id>(sample);
-    }
-    if (first_.empty()) { return; }
-    std::rotate(first_.begin(), first_.begin() + 1, first_.end());
-    first_.back() = static_cast<std::uint32_t>(item_of_.size());
-  }
-  [[nodiscard]] bool sums_fit() const
-  {
-    cost_units left = no_cost - 1;
-    for (auto const all : {costs_, starts_}) {
-      for (cost_units const each : all) {
-        if (each > left) { return false; }
-        left -= each;
-      }
-    }
-    return true;
-  }
+  void list_samples();
+  [[nodiscard]] bool sums_fit() const;
 
   placement_limits const& limits_;
   bag_layout const& bags_;
@@ -355,9 +187,194 @@ class limited_items {
 
 /// The limits of which none can be left out for a plan to exist, as far as a search of all tells;
 /// where it gave up, all that were given.
-[[nodiscard, gnu::cold]] inline std::string conflicting_limits(placement_problem problem,
-                                                               placement_limits const& limits,
-                                                               bool is_proven, workspace& memory)
+[[nodiscard, gnu::cold]] BALLAST_ONCE std::string conflicting_limits(placement_problem problem,
+                                                                     placement_limits const& limits,
+                                                                     bool is_proven,
+                                                                     workspace& memory);
+
+#ifndef BALLAST_COMPILED
+
+inline void limited_items::list_samples()
+{
+  std::fill(first_.begin(), first_.end(), 0);
+  for (std::uint32_t const item : item_of_) { ++first_[item + 1]; }
+  std::partial_sum(first_.begin(), first_.end(), first_.begin());
+  for (std::size_t sample = item_of_.size(); sample-- > 0;) {  // each place from the back
+    samples_[--first_[item_of_[sample] + 1]] = to_id<sample_id>(sample);
+  }
+  if (first_.empty()) { return; }
+  std::rotate(first_.begin(), first_.begin() + 1, first_.end());
+  first_.back() = static_cast<std::uint32_t>(item_of_.size());
+}
+
+inline bool limited_items::sums_fit() const
+{
+  cost_units left = no_cost - 1;
+  for (auto const all : {costs_, starts_}) {
+    for (cost_units const each : all) {
+      if (each > left) { return false; }
+      left -= each;
+    }
+  }
+  return true;
+}
+
+BALLAST_ONCE limited_items::limited_items(std::span<cost_units const> costs, std::size_t quantities,
+                                          step_samples const& step, bag_layout const& bags,
+                                          placement_limits const& limits, workspace::frame& scratch,
+                                          bag_slots slots)
+    : limits_(limits), bags_(bags), caps_(limits), slots_(slots)
+{
+  std::size_t const places = bags.size() * std::max<std::size_t>(slots.number, 1);
+  std::size_t const count = step.lengths.own.size();
+  bool const has_least = limits.then.what() == second_objective::kind::least;
+  ranked_ = quantities;
+  quantities_ = quantities + (has_least ? 1 : 0);
+  items_ = {{}, step.lengths.fitting, {}, step.home};
+  if (step.lengths.short_samples > 0) { items_.joint_lengths = step.lengths.own; }
+  item_of_ = scratch.take<std::uint32_t>(limits.together.size());
+  if (!limits.together.empty()) {
+    items_ = join_samples(limits.together, items_, item_of_, scratch);
+  }
+  std::size_t const items = items_.lengths.size();
+
+  std::span<cost_units> const all = scratch.take<cost_units>(items * quantities_);
+  std::fill(all.begin(), all.end(), 0);
+  for (std::size_t sample = 0; sample < count; ++sample) {
+    std::size_t const at = item(sample) * quantities_;
+    for (std::size_t d = 0; d < quantities; ++d) { all[at + d] += costs[sample * quantities + d]; }
+    if (has_least) { all[at + quantities] += limits.then.of()[sample]; }
+  }
+  costs_ = all;
+  std::size_t const lanes = slots.meet ? places : bags.size();
+  std::span<cost_units> const starts =
+      scratch.take<cost_units>(limits.starting_loads.empty() ? 0 : lanes * quantities_);
+  std::fill(starts.begin(), starts.end(), 0);
+  for (std::size_t at = 0; at < limits.starting_loads.size(); ++at) {
+    starts[at / quantities * quantities_ + at % quantities] = limits.starting_loads[at];
+  }
+  starts_ = starts;
+
+  for (std::size_t at = 0; at < caps_.size(); ++at) {
+    std::span<std::int64_t> const takes = scratch.take<std::int64_t>(items);
+    std::span<std::int64_t> const room = scratch.take<std::int64_t>(places);
+    std::fill(takes.begin(), takes.end(), 0);
+    for (std::size_t sample = 0; sample < count; ++sample) {
+      takes[item(sample)] += taken_of(caps_[at], sample, step.lengths.own);
+    }
+    for (std::size_t place = 0; place < places; ++place) {
+      std::size_t const bag = place % bags.size();
+      room[place] = room_of_bag(bags, bag, caps_[at]);
+    }
+    rooms_[at] = {takes, room, caps_[at].is_soft};
+  }
+  std::span<bool> const refused = scratch.take<bool>(limits.fits.empty() ? 0 : items * bags.size());
+  std::fill(refused.begin(), refused.end(), false);
+  for (std::size_t sample = 0; sample < (limits.fits.empty() ? 0 : count); ++sample) {
+    for (std::size_t bag = 0; bag < bags.size(); ++bag) {
+      bool const fits = limits.fits(to_id<sample_id>(sample), to_id<bag_id>(bag));
+      refused[item(sample) * bags.size() + bag] |= !fits;
+    }
+  }
+  refused_ = refused;
+  if (!limits.mixes.empty()) {
+    asked_ = scratch.take<sample_id>(count);
+    first_ = scratch.take<std::uint32_t>(item_of_.empty() ? 0 : items + 1);
+    samples_ = scratch.take<sample_id>(item_of_.size());
+    list_samples();
+  }
+
+  std::span<std::uint32_t> const gpus = scratch.take<std::uint32_t>(places);
+  std::span<std::uint32_t> const speeds = scratch.take<std::uint32_t>(lanes);
+  std::span<std::uint32_t> const lane_of =
+      scratch.take<std::uint32_t>(lanes == places ? 0 : places);
+  for (std::size_t place = 0; place < places; ++place) {
+    auto const bag = static_cast<std::uint32_t>(place % bags.size());
+    gpus[place] = bags.sizes()[bag];
+    if (place < lanes) { speeds[place] = bags.speeds()[bag]; }
+    if (lanes != places) { lane_of[place] = bag; }
+  }
+  gpus_ = gpus;
+  speeds_ = speeds;
+  lane_of_ = lane_of;
+}
+
+BALLAST_ONCE result<void> limited_items::read(workspace::frame& scratch)
+{
+  bool const is_limited = limits_.samples.kind == counts::rule::at_most;
+  std::int64_t const most = is_limited ? limits_.samples.number : no_limit;
+  bool const has_rules =
+      is_limited || !limits_.apart.empty() || limits_.samples.kind == counts::rule::multiple_of;
+  if (has_rules) {
+    std::size_t const samples = item_of_.empty() ? items_.lengths.size() : item_of_.size();
+    auto read = read_rules(most, limits_.apart, items_, item_of_, samples, gpus_.size(), scratch);
+    if (!read) { return tl::unexpected(std::move(read).error()); }
+    rules_ = *read;
+  }
+  counts_ = count_limits::any(items_.lengths.size());
+  counts_.most_samples = most;
+  if (limits_.samples.kind == counts::rule::equal) {
+    counts_ = count_limits::equal(items_.lengths.size(), gpus_.size(), limits_.samples.number);
+  } else if (limits_.samples.kind == counts::rule::filled) {
+    counts_.least = 1;
+  } else if (limits_.samples.kind == counts::rule::multiple_of) {
+    counts_.step = limits_.samples.number;
+  }
+  base_ = {{}, items_.lengths, {}, gpus_, speeds_, items_.home};
+  base_.joint_lengths = items_.joint_lengths;
+  base_.first_part = items_.first_part;
+  base_.parts = items_.parts;
+  if (has_rules) { base_.rules = &rules_; }
+  return {};
+}
+
+BALLAST_ONCE ratio limited_items::lower_bound(workspace& memory) const
+{
+  ratio bound;
+  auto scratch = memory.open();
+  std::size_t const items = items_.lengths.size();
+  auto const costs = scratch.take<cost_units>(items);
+  auto const starts = scratch.take<cost_units>(starts_.empty() ? 0 : bags_.size());
+  auto const order = scratch.take<priced_sample>(items);
+  // By several quantities, a bag does at least the mean of all in one of them.
+  bool const has_sums = ranked_ > 1 && sums_fit();
+  for (std::size_t d = 0; d < ranked_ + (has_sums ? 1 : 0); ++d) {
+    auto const part = [&](std::span<cost_units const> all, std::size_t at) {
+      auto const own = all.subspan(at * quantities_, ranked_);
+      return d < ranked_ ? own[d] : std::reduce(own.begin(), own.end());
+    };
+    for (std::size_t at = 0; at < items; ++at) { costs[at] = part(costs_, at); }
+    for (std::size_t bag = 0; bag < starts.size(); ++bag) { starts[bag] = part(starts_, bag); }
+    cost_units const unit = std::max<cost_units>(common_divisor(starts, common_divisor(costs)), 1);
+    for (cost_units& cost : costs) { cost /= unit; }
+    for (cost_units& start : starts) { start /= unit; }
+    descending_order_into(order, costs, memory);
+    partition_problem one{costs, items_.lengths, order, bags_.sizes(), bags_.speeds()};
+    ratio of_one = makespan_lower_bound(one, memory, starts);
+    bool const are_one = item_of_.empty();
+    std::int64_t const most = std::min(counts_.most, are_one ? counts_.most_samples : no_limit);
+    of_one = std::max(of_one, bound_by_counts(one, most));
+    if (counts_.is_equal) { of_one = std::max(of_one, equal_count_bound(one, counts_, memory)); }
+    for (std::size_t at = 0; at < caps_.size(); ++at) {
+      if (caps_[at].is_soft) { continue; }
+      one.weights = rooms_[at].takes;
+      one.most = rooms_[at].room;
+      of_one = std::max(of_one, capacity_bound(one, memory));
+    }
+    of_one.numerator *= unit;
+    if (d == ranked_) {
+      auto const parts = static_cast<cost_units>(ranked_);
+      bool const rounds_up = of_one.numerator % parts != 0 && problem().has_one_speed();
+      of_one.numerator = of_one.numerator / parts + (rounds_up ? 1 : 0);
+    }
+    bound = std::max(bound, of_one);
+  }
+  return bound;
+}
+
+BALLAST_ONCE std::string conflicting_limits(placement_problem problem,
+                                            placement_limits const& limits, bool is_proven,
+                                            workspace& memory)
 {
   constexpr std::uint64_t work = 200'000;
   auto scratch = memory.open();
@@ -403,6 +420,8 @@ class limited_items {
   }
   return text.empty() ? std::string("the lengths of samples and the sizes of bags") : text;
 }
+
+#endif
 
 /// Plans a step by limit_search: the owner of each sample. Returns whether no plan as short is better
 /// by the second objective.
