@@ -46,6 +46,12 @@ install(
 
 configure_file(${PROJECT_SOURCE_DIR}/cmake/ballast.pc.in ${PROJECT_BINARY_DIR}/ballast.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/ballast.pc DESTINATION ${CMAKE_INSTALL_DATADIR}/pkgconfig)
+if(BALLAST_BUILD_COMPILED)
+  configure_file(
+    ${PROJECT_SOURCE_DIR}/cmake/ballast-compiled.pc.in ${PROJECT_BINARY_DIR}/ballast-compiled.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/ballast-compiled.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
+    COMPONENT compiled)
+endif()
 install(
   FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md
   DESTINATION ${CMAKE_INSTALL_DOCDIR})
