@@ -431,10 +431,8 @@ TEST(ActivationMemory, DropsTheActivationsOfAFrozenStageWithItsForward)
   auto const times = equal_times(2, 2, {5, 8});
   auto const order = numbered_order(2);
   // [activation_memory]
-  std::vector<held_bytes> const bytes{{100},
-                                      {7},  // of microbatch 0, on the stages 0 and 1
-                                      {200},
-                                      {9}};  // of microbatch 1
+  // of microbatch 0 on the stages 0 and 1, then of microbatch 1
+  std::vector<held_bytes> const bytes{{100}, {7}, {200}, {9}};
   auto const timeline = ballast::simulate(schedule, times, order);
   auto const memory = ballast::activation_memory(schedule, timeline, order, bytes);
   // [activation_memory]
