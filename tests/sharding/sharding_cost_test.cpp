@@ -232,6 +232,7 @@ TEST(ShardingPlan, SaysHowEvenAndHowGoodItIs)
   EXPECT_DOUBLE_EQ(plan.gap(), 0.25);
   EXPECT_FALSE(plan.proven_optimal());
   EXPECT_DOUBLE_EQ(plan.balance_ratio(), 1.25);
+  EXPECT_DOUBLE_EQ(plan.token_balance_ratio(), 8.0 / 6.0);
   plan.lower_bound = 50;
   EXPECT_EQ(plan.gap(), 0);
   EXPECT_TRUE(plan.proven_optimal());
@@ -241,6 +242,7 @@ TEST(ShardingPlan, WithoutWorkIsEven)
 {
   EXPECT_EQ(sharding_plan{}.gap(), 0);
   EXPECT_EQ(sharding_plan{}.balance_ratio(), 1);
+  EXPECT_EQ(sharding_plan{}.token_balance_ratio(), 1);
 }
 
 TEST(ShardingPlan, HasADigestThatEveryDecisionEnters)

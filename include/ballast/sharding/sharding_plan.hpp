@@ -31,9 +31,13 @@ struct sharding_plan : certified<cost_units> {
   /// The largest load by the mean load; 1 where there is no work.
   [[nodiscard]] double balance_ratio() const noexcept
   {
-    double sum = 0;
-    for (cost_units const load : loads) { sum += static_cast<double>(load); }
-    return sum > 0 ? static_cast<double>(makespan) * static_cast<double>(loads.size()) / sum : 1.0;
+    return max_by_mean(detail::span_of(loads));
+  }
+
+  /// The same of the tokens that each GPU holds.
+  [[nodiscard]] double token_balance_ratio() const noexcept
+  {
+    return max_by_mean(detail::span_of(tokens_of));
   }
 
   /// One word that differs where any group, owner, cost or load does: ranks compare it before they
@@ -46,6 +50,18 @@ struct sharding_plan : certified<cost_units> {
         .add(detail::span_of(costs))
         .add(detail::span_of(loads))
         .value();
+  }
+
+ private:
+  [[nodiscard]] static double max_by_mean(std::span<std::int64_t const> values) noexcept
+  {
+    double sum = 0;
+    std::int64_t largest = 0;
+    for (std::int64_t const value : values) {
+      sum += static_cast<double>(value);
+      largest = std::max(largest, value);
+    }
+    return sum > 0 ? static_cast<double>(largest) * static_cast<double>(values.size()) / sum : 1.0;
   }
 };
 
