@@ -73,12 +73,7 @@ TEST(LayoutPipeline, HasTwoTransfersBetweenModules)
   EXPECT_THAT(backward, testing::ElementsAre(false, true));
   // 20 and 70 bytes are sent by two GPUs each, and all of them received by one.
   std::array<tokens, 4> const batch{2, 1, 7, 1};
-  auto const times =
-      pipeline.times_of(batch, [](std::size_t module, std::uint32_t replica, std::uint32_t) {
-        std::vector<ballast::sample_id> samples{ballast::sample_id{replica}};
-        if (module == 1) { samples.push_back(ballast::sample_id{1}); }
-        return samples;
-      });
+  auto const times = pipeline.times(batch, 0);
   EXPECT_THAT(times[microbatch_id{0}].subspan(2, 2),
               testing::ElementsAre(stage_time{90, 0}, stage_time{0, 90}));
 }
@@ -94,13 +89,9 @@ TEST(LayoutPipeline, GivesEveryStageItsLayersAndEveryReplicaItsSamples)
   layout_pipeline const pipeline(problem, {{{2, 2, 2}}, 2});
   EXPECT_EQ(pipeline.groups(), 2U);
   std::array<tokens, 8> const batch{1, 2, 3, 4, 5, 6, 0, 2};
-  // Samples 2 and 3, then 6 and 7. On each of two GPUs 15 (3 + 4), and
+  // The second group's turns: samples 2 and 3, then 6 and 7. On each of two GPUs 15 (3 + 4), and
   // 7.5 (9 + 16), each rounded up; three fifths of it on the first stage.
-  auto const times =
-      pipeline.times_of(batch, [](std::size_t, std::uint32_t, std::uint32_t microbatch) {
-        std::size_t const first = 2 + 4 * std::size_t{microbatch};
-        return std::vector{to_id<sample_id>(first), to_id<sample_id>(first + 1)};
-      });
+  auto const times = pipeline.times(batch, 1);
   ASSERT_EQ(times.stages, 2U);
   std::int64_t const all = 105 + 68 + 120;
   std::int64_t const first = (3 * all + 4) / 5;

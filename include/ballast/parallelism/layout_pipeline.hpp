@@ -193,9 +193,31 @@ class layout_pipeline {
     return compiled_schedule::make(*all, policy, layout_.microbatches);
   }
 
-  /// How long the stages of one group take for its part of a batch, as if it were alone, where
-  /// samples_of(module, replica of the group, microbatch) is a range of the sample_ids that are
-  /// computed there. Shapes: batch[samples x modules].
+  /// How long the stages of one group take for its part of a batch, as if it were alone. Shapes:
+  /// batch[samples x modules].
+  [[nodiscard]] pipeline_times times(std::span<tokens const> batch, std::uint32_t group) const
+  {
+    std::size_t const samples = batch.size() / modules();
+    std::uint64_t const microbatches = layout_.microbatches;
+    std::vector<sample_id> ids(samples);
+    for (std::size_t sample = 0; sample < samples; ++sample) {
+      ids[sample] = to_id<sample_id>(sample);
+    }
+    return times_of(batch,
+                    [&](std::size_t module, std::uint64_t replica, std::uint64_t microbatch) {
+                      // What the group computes at this turn, all its replicas together.
+                      std::uint64_t const turn = microbatch * groups_ + group;
+                      std::size_t const begin = samples * turn / (microbatches * groups_);
+                      std::size_t const end = samples * (turn + 1) / (microbatches * groups_);
+                      std::uint64_t const all = replicas(module);
+                      std::size_t const first = begin + (end - begin) * replica / all;
+                      std::size_t const last = begin + (end - begin) * (replica + 1) / all;
+                      return detail::span_of(ids, first, last - first);
+                    });
+  }
+
+  /// The same, where samples_of(module, replica of the group, microbatch) is a range of the
+  /// sample_ids that are computed there.
   template <class SamplesOf>
   [[nodiscard]] pipeline_times times_of(std::span<tokens const> batch,
                                         SamplesOf const& samples_of) const
@@ -407,6 +429,7 @@ class layout_pipeline {
   /// Of a module, among those that were measured.
   [[nodiscard]] std::size_t degree_at(std::size_t module) const { return chosen_[module].degree; }
 
+  /// Of a module in each group.
   [[nodiscard]] std::uint32_t replicas(std::size_t module) const noexcept
   {
     return layout_.modules[module].dp / groups_;
