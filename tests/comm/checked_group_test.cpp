@@ -10,7 +10,6 @@
 
 namespace {
 
-using ballast::collective;
 using ballast::rank_id;
 using ballast::result;
 using ballast::thread_communicator;
@@ -84,7 +83,7 @@ class group_of_pairs : public ballast::checked_group<thread_pairs<CallsRoll>> {
   [[nodiscard]] result<group_of_pairs> split(std::uint32_t colour)
   {
     result<thread_communicator> part = tl::unexpected(ballast::error{});
-    auto const done = this->run({collective::split}, {}, {}, [&]() -> result<void> {
+    auto const done = this->run({ballast::collective::split}, {}, {}, [&]() -> result<void> {
       part = this->pairs().all().split(colour);
       return part ? result<void>() : tl::unexpected(part.error());
     });

@@ -5,7 +5,6 @@
 #include "../route/instances.hpp"
 #include "../support/counted_allocations.hpp"
 #include "../support/test.hpp"
-#include "../support/trials.hpp"
 #include "rows_on_host.hpp"
 #include "staged_on_host.hpp"
 
@@ -15,9 +14,7 @@
 namespace {
 
 using ballast::rank_id;
-using ballast::route_bound;
 using ballast::route_plan;
-using ballast::route_table;
 using ballast::sequence_rows;
 using ballast::staged;
 using ballast::tokens;
@@ -27,7 +24,6 @@ using ballast_test::bag_case;
 using ballast_test::staged_on_host;
 using testing::Each;
 using testing::ElementsAreArray;
-using testing::HasSubstr;
 
 // What follows from the arrays' elements, and less than an alignment for each array.
 TEST(Staged, SaysHowLargeItsMemoryIs)
@@ -52,7 +48,7 @@ TEST(Staged, SaysHowLargeItsMemoryIs)
 }
 
 // What a kernel reads of one side, as a table again.
-void expect_table(ballast::device_ranges const& there, route_table const& table)
+void expect_table(ballast::device_ranges const& there, ballast::route_table const& table)
 {
   std::uint32_t next = 0;
   for (std::uint32_t peer = 0; peer < table.rows().size(); ++peer) {
@@ -134,7 +130,7 @@ TEST(StagedRoute, RefusesAPlanAboveItsBoundAndKeepsWhatItHas)  // Ensures (2)
     auto const refused = there->stage(plan);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, ballast::error_code::out_of_range);
-    EXPECT_THAT(refused.error().message, HasSubstr(what));
+    EXPECT_THAT(refused.error().message, testing::HasSubstr(what));
     EXPECT_TRUE(std::ranges::equal(there.pinned(), before));
     EXPECT_EQ(there->plan().sent.size(), 2U);
   };

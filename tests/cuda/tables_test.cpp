@@ -19,7 +19,6 @@ using ballast::device_rows;
 using ballast::ranks_to_chunks;
 using ballast::rows_of;
 using ballast::strided_copy;
-using ballast::tokens;
 using ballast::ulysses_plan;
 using ballast::detail::contiguous_copy_list;
 using ballast_test::bag_case;
@@ -204,7 +203,7 @@ RC_GTEST_PROP(UlyssesTables, SayWhatThePlanSays, ())
       if (part.count == 0) { continue; }
       RC_ASSERT(next < parts.size());
       RC_ASSERT(part == parts[next++]);
-      for (tokens row = 0; row < part.count; ++row) {
+      for (ballast::tokens row = 0; row < part.count; ++row) {
         RC_ASSERT(tables->bag_row(gpu, part.own_row + row) == part.row + row);
       }
     }

@@ -12,11 +12,9 @@
 namespace {
 
 using ballast::copy_engine_options;
-using ballast::rank_id;
 using ballast_test::cuda_streams;
 using ballast_test::launch;
 using ballast_test::run_copy_engine_ranks;
-using ballast_test::time_bound;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
@@ -45,7 +43,7 @@ template <class Allocator>
 concept usable_memory = requires { typename ballast::copy_engine_communicator<Allocator>; };
 static_assert(!usable_memory<std::allocator<float>>);
 
-constexpr copy_engine_options patient = {.deadline = time_bound};
+constexpr copy_engine_options patient = {.deadline = ballast_test::time_bound};
 
 std::vector<communicator> made(cuda_streams const& streams, copy_engine_options options = patient)
 {
@@ -93,7 +91,7 @@ TEST(CopyEngineCommunicator, ChainsItsCallsOnTheStreams)  // Ensures (2)
           cudaSuccess);
       EXPECT_TRUE(comm.all_gather(own, gathered));
       EXPECT_TRUE(comm.all_to_all_v(gathered, counts, turned, counts));
-      EXPECT_TRUE(comm.broadcast(turned, ballast::to_id<rank_id>(round % size)));
+      EXPECT_TRUE(comm.broadcast(turned, ballast::to_id<ballast::rank_id>(round % size)));
       EXPECT_TRUE(comm.all_to_all_v(turned, counts, shared, counts));
       EXPECT_EQ(
           launch(comm.stream(), [&] { found.insert(found.end(), shared.begin(), shared.end()); }),

@@ -6,7 +6,6 @@
 #include "../comm/communicator_suite.hpp"  // defines: ballast_test::{Communicators, random_traffic, ...}
 #include "../comm/pipe_communicator.hpp"
 #include "../support/time_limits.hpp"
-#include "../support/trials.hpp"
 #include "copy_engine_processes.hpp"
 #include "copy_engine_threads.hpp"  // defines: ballast_test::{cuda_streams, launch, ...}
 

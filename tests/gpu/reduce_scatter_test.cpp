@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../support/test.hpp"
 
-#include "../support/trials.hpp"
 #include "copy_engine_processes.hpp"
 #include "copy_engine_threads.hpp"  // defines: ballast_test::{cuda_streams, run_copy_engine_ranks}
 

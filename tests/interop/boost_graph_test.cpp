@@ -8,20 +8,11 @@
 
 #include <boost/graph/adjacency_list.hpp>
 
-#include <cstdint>
-#include <map>
-#include <string>
-#include <utility>
-#include <vector>
-
 namespace {
 
 using ballast::model_part;
 using ballast::pipeline_rank;
 using ballast::pipeline_stage;
-using ballast::stage_id;
-using ballast::stage_link;
-using testing::ElementsAre;
 using testing::HasSubstr;
 
 using numbers_graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS,
@@ -65,7 +56,7 @@ TEST(StagesOf, AreThoseOfAModelThatATrainerHas)
       [](auto) { return ballast::time_units{5}; });
   // [modules]
   ASSERT_TRUE(stages) << stages.error().message;
-  EXPECT_THAT(names, ElementsAre("vision", "audio", "trunk", "head"));
+  EXPECT_THAT(names, testing::ElementsAre("vision", "audio", "trunk", "head"));
   EXPECT_EQ(*stages,
             ballast::joined_stages(
                 {.encoders = {{1}, {1, false}}, .llm = {2}, .generators = {}, .transfer = 5})
@@ -126,7 +117,7 @@ TEST(StagesOf, HaveTheLinksOfTheGraph)  // Ensures (1) (2)
     }
     ASSERT_EQ(called, expected);
     std::multimap<std::pair<std::uint32_t, std::uint32_t>, ballast::time_units> links;
-    for (stage_link const& link : stages->links()) {
+    for (ballast::stage_link const& link : stages->links()) {
       links.insert({{called[to_index(link.from)], called[to_index(link.to)]}, link.transfer});
     }
     ASSERT_EQ(links.size(), num_edges(graph));

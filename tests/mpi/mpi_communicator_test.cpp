@@ -9,7 +9,6 @@
 
 #include <csignal>
 #include <deque>
-#include <iterator>
 #include <new>
 
 namespace {

@@ -7,8 +7,7 @@
 #include "../route/unit_steps.hpp"  // defines: ballast_test::{unit_step, random_unit_step, ...}
 #include "../support/test.hpp"
 #include "../support/toy_pipeline.hpp"  // defines: toy::{draw, stage, result_of_one_rank, ...}
-#include "../support/trials.hpp"
-#include "mpi_world.hpp"  // defines: ballast_test::{over_world, world_size, ...}
+#include "mpi_world.hpp"                // defines: ballast_test::{over_world, world_size, ...}
 
 #include <ballast/comm/mpi_communicator.hpp>
 #include <ballast/cost/cost_spec.hpp>

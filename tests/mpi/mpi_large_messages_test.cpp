@@ -64,7 +64,6 @@ namespace {
 
 using ballast::rank_id;
 using ballast_test::over_world;
-using ballast_test::world_barrier;
 
 // An array that takes memory only where it is touched.
 class sparse_array {
@@ -112,7 +111,7 @@ std::uint64_t moved_by(F const& f)
 {
   shrinking = {.shrinks = true};
   f();
-  world_barrier();  // nobody's messages meet an MPI that shrinks no longer
+  ballast_test::world_barrier();  // nobody's messages meet an MPI that shrinks no longer
   shrinking.shrinks = false;
   return shrinking.bytes;
 }

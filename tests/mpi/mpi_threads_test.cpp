@@ -14,9 +14,7 @@ namespace {
 
 using ballast::operator""_cost;
 using ballast::tokens;
-using ballast_test::over_world;
 using ballast_test::world_rank;
-using ballast_test::world_size;
 
 char const* const alone = "MPI serves a single thread here";
 
@@ -83,9 +81,9 @@ TEST(MpiThreads, MaySplitACommunicatorEach)
 
 TEST(MpiThreads, MayPlanTheNextStepOfABalancer)
 {
-  auto comm = over_world();
+  auto comm = ballast_test::over_world();
   if (!comm.serves_threads()) { GTEST_SKIP() << alone; }
-  auto const bags = ballast::one_gpu_bags(world_size());
+  auto const bags = ballast::one_gpu_bags(ballast_test::world_size());
   constexpr auto cost = "transformer:d=16"_cost;
   ballast::step_balancer direct(comm, bags, cost);
   ballast::step_balancer ahead(comm, bags, cost);

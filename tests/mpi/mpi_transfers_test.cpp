@@ -8,8 +8,6 @@
 
 #include <ballast/comm/mpi_communicator.hpp>
 
-#include <iterator>
-
 namespace {
 
 using ballast::error_code;

@@ -9,7 +9,6 @@
 
 namespace {
 
-using ballast::error_code;
 using ballast::mpi_communicator;
 using ballast::rank_id;
 using ballast::result;
@@ -48,7 +47,7 @@ result<void> receive_a_byte(mpi_communicator& comm, std::size_t from)
 void expect_timed_out(result<void> const& done, ranks const& named)
 {
   ASSERT_FALSE(done);
-  EXPECT_EQ(done.error().code, error_code::timed_out);
+  EXPECT_EQ(done.error().code, ballast::error_code::timed_out);
   EXPECT_EQ(done.error().ranks, named) << done.error().message;
 }
 

@@ -6,7 +6,6 @@
 #include "../route/instances.hpp"
 #include "../support/orchestrated_steps.hpp"
 #include "../support/time_limits.hpp"
-#include "../support/trials.hpp"
 #include "nccl_ranks.hpp"
 
 #include <ballast/comm/thread_communicator.hpp>
@@ -27,14 +26,13 @@ using ballast::or_throw;
 using ballast::orchestrator;
 using ballast::quadratic_cost;
 using ballast::thread_communicator;
-using ballast_test::nccl_ranks;
 using packed = ballast::phase<quadratic_cost, ballast::longest_processing_time>;
 
 /// Plans over threads, with a stream for each rank's rows.
 template <class Body>
 void run_with_streams(std::size_t count, Body body)
 {
-  nccl_ranks ranks(count);
+  ballast_test::nccl_ranks ranks(count);
   ballast::run_ranks(count, [&](thread_communicator& plans) {
     std::size_t const rank = to_index(plans.rank());
     auto comm = ballast::nccl_communicator<>::over(ranks.comm(rank), ranks.stream(rank),

@@ -4,7 +4,6 @@
 #include "../route/sharded_steps.hpp"  // defines: ballast_test::{random_sharded_step, on_host, ...}
 #include "../support/queued_work.hpp"
 #include "../support/time_limits.hpp"
-#include "../support/trials.hpp"
 #include "nccl_ranks.hpp"
 
 #include <ballast/comm/communicator.hpp>

@@ -16,7 +16,6 @@ namespace {
 
 using ballast::rows_of;
 using ballast::tokens;
-using testing::ElementsAreArray;
 
 constexpr std::size_t gpus_in_step = 4;
 constexpr std::uint32_t heads_in_step = 3;
@@ -61,7 +60,7 @@ TEST(DeviceStepBalancer, MovesWhatTheOneOfTheHostMovesAndHasItsSequences)
       std::vector<std::int32_t> seqlens(device.heads().lengths().size() + 1);
       host.heads().write_cu_seqlens(seqlens);
       EXPECT_EQ(cudaStreamSynchronize(device.bag_comm().stream()), cudaSuccess);
-      EXPECT_THAT(device.cu_seqlens(), ElementsAreArray(seqlens));
+      EXPECT_THAT(device.cu_seqlens(), testing::ElementsAreArray(seqlens));
 
       std::vector<float> x(device.rows_read() * step_width);
       for (float& each : x) { each = static_cast<float>(random.below(1'000'000)); }

@@ -17,7 +17,6 @@ namespace {
 using ballast::error_code;
 using ballast::nccl_communicator_options;
 using ballast::rank_id;
-using ballast_test::barely_aligned_allocator;
 using ballast_test::hand_moved_clock;
 using ballast_test::nccl_ranks;
 using ballast_test::time_bound;
@@ -151,7 +150,7 @@ TEST(NcclCommunicator, SendsOneMessageToEachRankAndNoneForZeroBytes)  // Ensures
 
 TEST(NcclCommunicator, AlignsItsScratchWhateverTheAllocator)
 {
-  using allocator = barely_aligned_allocator<std::byte>;
+  using allocator = ballast_test::barely_aligned_allocator<std::byte>;
   nccl_ranks ranks(1);
   auto comm = ballast::nccl_communicator<allocator>::over(ranks.comm(0), ranks.stream(0)).value();
   for (std::size_t const count : {1U, 64U, 10'000U, 100U}) {

@@ -23,10 +23,8 @@ using ballast::error_code;
 using ballast::nccl_communicator;
 using ballast::nccl_pairs;
 using ballast::rank_id;
-using ballast::rank_pair;
 using ballast_test::cuda_streams;
 using ballast_test::hand_moved_clock;
-using ballast_test::launch;
 using ballast_test::nccl_ranks;
 using ballast_test::time_bound;
 using namespace std::chrono_literals;
@@ -163,7 +161,7 @@ class queued_stage {
       std::this_thread::sleep_for(100us);
       own();
     };
-    EXPECT_EQ(launch(stream_, late), cudaSuccess);
+    EXPECT_EQ(ballast_test::launch(stream_, late), cudaSuccess);
   }
 
   toy::stage inner_;
@@ -230,7 +228,7 @@ TEST(NcclPairs, TellAllRanksOfOtherPairs)  // Errors: mismatch
   nccl_ranks ranks(3);
   cuda_streams const streams(3);
   ranks.run({.deadline = time_bound}, [&](nccl_communicator<>& comm) {
-    std::vector<rank_pair> pairs{{rank_id{0}, rank_id{1}}, {rank_id{1}, rank_id{2}}};
+    std::vector<ballast::rank_pair> pairs{{rank_id{0}, rank_id{1}}, {rank_id{1}, rank_id{2}}};
     if (comm.rank() == rank_id{1}) { pairs.pop_back(); }
     auto const made = nccl_pairs<>::make(comm, pairs, streams[to_index(comm.rank())]);
     ASSERT_FALSE(made);

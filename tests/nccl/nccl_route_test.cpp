@@ -8,8 +8,6 @@
 #include "../support/hand_moved_clock.hpp"
 #include "../support/queued_work.hpp"
 #include "../support/time_limits.hpp"
-#include "../support/trials.hpp"
-#include "mover.hpp"
 #include "nccl_ranks.hpp"
 
 #include <ballast/cuda/detail/temporary_storage.hpp>
@@ -26,26 +24,23 @@
 
 namespace {
 
-using ballast::device_rows;
-using ballast::error_code;
 using ballast::prepared_route;
 using ballast::rank_id;
 using ballast::result;
 using ballast::row_array;
 using ballast::to_index;
-using ballast::tokens;
 using ballast::unpack_part;
 using ballast::detail::route_direction;
 using ballast_test::byte_array;
-using ballast_test::mover;
 using ballast_test::nccl_ranks;
 using ballast_test::random_step;
 using ballast_test::step_arrays;
 using ballast_test::time_bound;
-using testing::Each;
-using testing::ElementsAre;
 
 using communicator = ballast::nccl_communicator<>;
+
+/// Who packs and unpacks: the host, or what is queued on streams.
+enum class mover { of_host, queued };
 
 /// What a rank keeps from step to step to route by either mover.
 class router {
@@ -61,7 +56,7 @@ class router {
       return ballast::detail::route_on_host(comm, plan, direction, arrays, memory_);
     }
     if (auto uploaded = upload(comm, plan); !uploaded) { return uploaded; }
-    return queue(comm, by, direction, arrays);
+    return queue(comm, direction, arrays);
   }
 
   result<void> upload(communicator& comm, ballast::route_plan const& plan)
@@ -73,16 +68,14 @@ class router {
   }
 
   /// Another exchange by the plan that was uploaded.
-  result<void> queue(communicator& comm, mover by, route_direction direction,
+  result<void> queue(communicator& comm, route_direction direction,
                      std::vector<row_array> const& arrays)
   {
-    device_rows const rows(arrays);
+    ballast::device_rows const rows(arrays);
     std::size_t bytes = 0;
     EXPECT_EQ(prepared_route::device_bytes(there_, rows, bytes), cudaSuccess);
     auto& memory = memories_.emplace_back(bytes);
-    bool const beside = by == mover::queued_beside;
-    if (beside && !side_) { side_.emplace(ballast::side_stream::make().value()); }
-    auto const& ready = routes_.emplace_back(there_, rows, memory, beside ? &*side_ : nullptr);
+    auto const& ready = routes_.emplace_back(there_, rows, memory, &side_);
     ready.unpacked = unpacked;
     EXPECT_EQ(ready.prepare(comm.stream()), cudaSuccess);
     std::size_t messages = ballast::detail::temporary_storage::alignment;
@@ -99,43 +92,10 @@ class router {
   ballast_test::staged_on_host<ballast::route_plan> tables_;
   ballast::staged<ballast::route_plan>& there_;
   ballast::workspace memory_;
-  std::optional<ballast::side_stream> side_;
+  ballast::side_stream side_ = ballast::side_stream::make().value();
   std::deque<byte_array> memories_;
   std::deque<prepared_route> routes_;
 };
-
-// Two hundred random placements, by ranks of every kind.
-TEST(NcclRoute, BringsEveryRowAndBackWhereAllKindsOfRanksMeet)
-{
-  ballast::random_source random(3);
-  for (int round = 0; round < ballast_test::trials_of(25); ++round) {
-    for (std::size_t count = 1; count <= 8; ++count) {
-      auto const bags = ballast_test::random_bags(count, random);
-      random_step const step(random.below(30), bags, random);
-      step_arrays const arrays(step.read, step.computed, ballast_test::random_widths(random),
-                               random);
-      SCOPED_TRACE(testing::Message() << "round " << round << ", " << count << " ranks");
-      nccl_ranks ranks(count);
-      ranks.make_non_blocking(random.below(3));
-      ranks.run({.deadline = time_bound, .verify = round % 2 == 0}, [&](communicator& comm) {
-        std::size_t const rank = to_index(comm.rank());
-        mover const by = ballast_test::all_movers[(rank + static_cast<std::size_t>(round)) % 3];
-        auto const plan = ballast::plan_route(step.read, step.computed, comm.rank());
-        router routes(count);
-        auto there = arrays.unwritten(rank);
-        EXPECT_TRUE(routes.route(comm, by, route_direction::forward, plan,
-                                 arrays.between(arrays.before(rank), there)));
-        auto back = arrays.unwritten_before(rank);
-        EXPECT_TRUE(
-            routes.route(comm, by, route_direction::reverse, plan, arrays.between(there, back)));
-        EXPECT_TRUE(comm.wait());
-        EXPECT_EQ(there, arrays.after(rank));
-        EXPECT_EQ(back, arrays.before(rank));
-      });
-      if (testing::Test::HasFailure()) { return; }
-    }
-  }
-}
 
 /// Four ranks' step, with something of every kind.
 struct NcclRouteOfFour : testing::Test {
@@ -162,10 +122,9 @@ TEST_F(NcclRouteOfFour, WaitsForNothingOnTheStream)
     EXPECT_EQ(ballast_test::launch(comm.stream(), [&] { released.wait(); }), cudaSuccess);
     auto there = arrays.unwritten(rank);
     auto back = arrays.unwritten_before(rank);
-    EXPECT_TRUE(routes.queue(comm, mover::queued_beside, route_direction::forward,
-                             arrays.between(arrays.before(rank), there)));
-    EXPECT_TRUE(routes.queue(comm, mover::queued_beside, route_direction::reverse,
-                             arrays.between(there, back)));
+    EXPECT_TRUE(
+        routes.queue(comm, route_direction::forward, arrays.between(arrays.before(rank), there)));
+    EXPECT_TRUE(routes.queue(comm, route_direction::reverse, arrays.between(there, back)));
     EXPECT_EQ(there, arrays.unwritten(rank));
     EXPECT_EQ(cudaStreamQuery(comm.stream()), cudaErrorNotReady);
     released.count_down();
@@ -189,11 +148,11 @@ TEST_F(NcclRouteOfFour, CopiesWhatStaysWhileMessagesTravel)
     };
     if (rank == 3) { kept.wait(); }
     auto there = arrays.unwritten(rank);
-    EXPECT_TRUE(routes.route(comm, mover::queued_beside, route_direction::forward, plan_of(comm),
+    EXPECT_TRUE(routes.route(comm, mover::queued, route_direction::forward, plan_of(comm),
                              arrays.between(arrays.before(rank), there)));
     EXPECT_TRUE(comm.wait());
     EXPECT_EQ(there, arrays.after(rank));
-    EXPECT_THAT(order, ElementsAre(unpack_part::kept, unpack_part::messages));
+    EXPECT_THAT(order, testing::ElementsAre(unpack_part::kept, unpack_part::messages));
   });
 }
 
@@ -201,12 +160,12 @@ TEST_F(NcclRouteOfFour, OfDifferentPlansIsAMismatchOnAllBeforeAByteMoves)
 {
   // One rank has planned with other lengths: its messages have other sizes.
   auto lengths = step.lengths;
-  for (tokens& length : lengths) { length += length > 0 ? 5 : 0; }
+  for (ballast::tokens& length : lengths) { length += length > 0 ? 5 : 0; }
   auto const other = ballast::place(lengths, step.source, count);
   std::vector<rank_id> const owner(lengths.size(), rank_id{0});
   auto const elsewhere = ballast::place(lengths, owner, count);
 
-  for (mover const by : {mover::of_host, mover::queued_beside}) {
+  for (mover const by : {mover::of_host, mover::queued}) {
     for (std::size_t wrong = 0; wrong < count; ++wrong) {
       ranks.run({.deadline = time_bound, .verify = true}, [&](communicator& comm) {
         std::size_t const rank = to_index(comm.rank());
@@ -217,8 +176,8 @@ TEST_F(NcclRouteOfFour, OfDifferentPlansIsAMismatchOnAllBeforeAByteMoves)
         byte_array to(static_cast<std::size_t>(plan.rows_after) * 4, std::byte{0xee});
         auto const moved = routes.route(comm, by, route_direction::forward, plan, {{from, to, 4}});
         ASSERT_FALSE(moved);
-        EXPECT_EQ(moved.error().code, error_code::mismatch);
-        EXPECT_THAT(to, Each(std::byte{0xee}));
+        EXPECT_EQ(moved.error().code, ballast::error_code::mismatch);
+        EXPECT_THAT(to, testing::Each(std::byte{0xee}));
         // And with equal plans the next step is one like any other.
         auto there = arrays.unwritten(rank);
         EXPECT_TRUE(routes.route(comm, by, route_direction::forward, plan_of(comm),

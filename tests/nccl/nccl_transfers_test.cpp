@@ -19,7 +19,6 @@
 namespace {
 
 using ballast::error_code;
-using ballast::nccl_communicator_options;
 using ballast::rank_id;
 using ballast_test::nccl_ranks;
 using ballast_test::time_bound;
@@ -29,7 +28,7 @@ using pinned_array = std::vector<std::byte, ballast::pinned_allocator<std::byte>
 
 static_assert(ballast::point_to_point<pair_communicator>);
 
-constexpr nccl_communicator_options patient = {.deadline = time_bound};
+constexpr ballast::nccl_communicator_options patient = {.deadline = time_bound};
 
 // The sender goes on while its receiver has not begun; only its stream is behind.
 TEST(NcclTransfers, LetTheSenderLeaveWhileTheReceiverSleeps)

@@ -6,7 +6,6 @@
 
 namespace {
 
-using ballast::error_code;
 using ballast::nccl_window;
 using testing::HasSubstr;
 

@@ -3,7 +3,6 @@
 
 #include "../support/counted_allocations.hpp"
 #include "../support/test.hpp"
-#include "../support/trials.hpp"
 
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/route/placement.hpp>
@@ -19,10 +18,7 @@ using ballast::route_plan;
 using ballast::rows_of;
 using ballast::thread_communicator;
 using ballast::to_id;
-using ballast::to_index;
 using ballast::tokens;
-using testing::ElementsAre;
-using testing::HasSubstr;
 using namespace std::chrono_literals;
 
 // Routes of samples from where they were read to where they are computed, at random.
@@ -63,7 +59,7 @@ route_plan to_the_next_rank(std::size_t ranks, rank_id rank)
 std::vector<std::int64_t> numbered(tokens rows, rank_id rank)
 {
   std::vector<std::int64_t> x(static_cast<std::size_t>(rows) * 2);
-  std::iota(x.begin(), x.end(), 1'000'000 * static_cast<std::int64_t>(to_index(rank)));
+  std::iota(x.begin(), x.end(), 1'000'000 * static_cast<std::int64_t>(ballast::to_index(rank)));
   return x;
 }
 
@@ -155,7 +151,7 @@ TEST(AheadCarrier, TellsOfOtherArraysAndOfRanksThatLeft)  // Ensures (4), Errors
     auto const done = begun ? rows.wait() : begun;
     return done ? std::string() : done.error().message;
   });
-  EXPECT_THAT(errors, testing::Contains(HasSubstr("the plan or its direction")));
+  EXPECT_THAT(errors, testing::Contains(testing::HasSubstr("the plan or its direction")));
   ballast::run_ranks(2, [](thread_communicator& comm) {
     if (comm.rank() == rank_id{1}) { return; }
     route_plan plan;
@@ -170,7 +166,7 @@ TEST(AheadCarrier, TellsOfOtherArraysAndOfRanksThatLeft)  // Ensures (4), Errors
     auto const begun = rows.route(plan, rows_of(x, y));
     auto const done = begun ? rows.wait() : begun;
     ASSERT_FALSE(done);
-    EXPECT_THAT(done.error().ranks, ElementsAre(rank_id{1}));
+    EXPECT_THAT(done.error().ranks, testing::ElementsAre(rank_id{1}));
     EXPECT_EQ(rows.under_way(), 0U);
   });
 }

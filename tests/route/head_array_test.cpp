@@ -13,8 +13,6 @@ namespace {
 using ballast::chunk;
 using ballast::head_split;
 using ballast::heads_of;
-using ballast_test::bag_case;
-using testing::ElementsAre;
 
 template <class T>
 concept can_travel_as_heads =
@@ -63,7 +61,7 @@ TEST(HeadArray, AddsElementsOfAnyAlignment)
   std::memcpy(&message[1], values.data(), sizeof(values));
   auto const array = heads_of(std::span<double const>(), sums, 1, 1);
   array.add(array.to.data(), &message[1], sizeof(values));
-  EXPECT_THAT(sums, ElementsAre(11, 22, 3));
+  EXPECT_THAT(sums, testing::ElementsAre(11, 22, 3));
 }
 
 TEST(HeadArray, AddsInTheTypeOfTheElements)
@@ -100,7 +98,7 @@ static_assert(!head_split{8, 2}.replicates(8) && head_split{8, 2}.replicates(1))
 RC_GTEST_PROP(HeadSplit, GivesEveryGpuTheHeadsThatItsQueryHeadsUse, ())  // Ensures (1) (2) (3)
 {
   ballast::random_source random(*rc::gen::arbitrary<std::uint64_t>());
-  bag_case const bag = ballast_test::random_bag(random, 8);
+  ballast_test::bag_case const bag = ballast_test::random_bag(random, 8);
   std::uint32_t const heads = ballast_test::random_heads(random, bag);
   head_split const split{bag.query_heads, bag.gpus, bag.kv_heads};
   bool replicates = false;

@@ -18,12 +18,10 @@ namespace {
 
 using ballast::bag_id;
 using ballast::bag_layout;
-using ballast::placement;
 using ballast::rank_id;
 using ballast::rows_of;
 using ballast::thread_communicator;
 using ballast::to_id;
-using ballast::to_index;
 using ballast::tokens;
 
 struct step {

@@ -3,7 +3,6 @@
 
 #include "../support/counted_allocations.hpp"
 #include "../support/test.hpp"
-#include "../support/trials.hpp"
 #include "node_job.hpp"
 #include "node_traffic_bound.hpp"
 

@@ -30,14 +30,12 @@ using ballast::piece;
 using ballast::placement;
 using ballast::rank_id;
 using ballast::sample_id;
-using ballast::sample_part;
 using ballast::to_id;
 using ballast::to_index;
 using ballast::tokens;
 using namespace ballast::literals;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
 
 bag_layout one_and_three()
 {
@@ -363,7 +361,7 @@ TEST(PlaceWholes, PutsEveryTokenWhereItsPartHasIt)  // Ensures (1)
   ballast::placement wholes;
   for (int trial = 0; trial < 50; ++trial) {
     std::size_t const samples = random.below(6);
-    std::array<std::vector<sample_part>, 2> parts;
+    std::array<std::vector<ballast::sample_part>, 2> parts;
     std::array<std::vector<tokens>, 2> lengths;
     std::array<std::vector<bag_id>, 2> owner;
     for (std::size_t sample = 0; sample < samples; ++sample) {

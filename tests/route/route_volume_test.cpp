@@ -15,7 +15,6 @@ using ballast::rank_id;
 using ballast::route_volume;
 using ballast::sample_id;
 using ballast::to_id;
-using ballast::to_index;
 using ballast::tokens;
 
 cluster machines_of(std::uint32_t nodes, std::uint32_t gpus_per_node)
@@ -28,7 +27,7 @@ std::vector<std::size_t> rank_of_tokens(placement const& where, sample_id sample
 {
   std::vector<std::size_t> ranks;
   for (ballast::piece const& each : where[sample]) {
-    ranks.insert(ranks.end(), static_cast<std::size_t>(each.count), to_index(each.rank));
+    ranks.insert(ranks.end(), static_cast<std::size_t>(each.count), ballast::to_index(each.rank));
   }
   return ranks;
 }

@@ -9,7 +9,6 @@ namespace {
 
 using ballast::rank_id;
 using ballast::route_table;
-using ballast::row_array;
 using ballast::rows_of;
 using testing::ElementsAre;
 

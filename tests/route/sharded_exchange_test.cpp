@@ -3,7 +3,6 @@
 
 #include "../support/counted_allocations.hpp"
 #include "../support/test.hpp"
-#include "../support/trials.hpp"
 #include "exchange_checks.hpp"  // defines: ballast_test::{expect_dead_rank_named, lone_rank}
 #include "sharded_steps.hpp"    // defines: ballast_test::{sharded_case, random_sharded_step, ...}
 
@@ -26,13 +25,11 @@ using namespace std::chrono_literals;
 using ballast::error_code;
 using ballast::group_id;
 using ballast::rank_id;
-using ballast::result;
 using ballast::sharded_exchange;
 using ballast::sharded_packs;
 using ballast::thread_communicator;
 using ballast::tokens;
 using ballast_test::lone_rank;
-using ballast_test::random_delays;
 using ballast_test::sharded_arrays;
 using ballast_test::sharded_case;
 
@@ -49,7 +46,7 @@ TEST(ShardedExchange, EqualsTheUnshardedStepBitForBit)  // Ensures (1) (2)
                                                 sharded_exchange(8)};
     for (std::size_t trial = 0; trial < steps.size(); ++trial) {
       SCOPED_TRACE(testing::Message() << "step " << trial << ", rank " << to_index(comm.rank()));
-      random_delays const delays(8 * trial + to_index(comm.rank()));
+      ballast_test::random_delays const delays(8 * trial + to_index(comm.rank()));
       auto const done = expect_unsharded_step(comm, steps[trial], exchanges[trial % 3], delays);
       ASSERT_TRUE(done) << done.error().message;
       if (testing::Test::HasFailure()) { return; }
@@ -189,7 +186,7 @@ TEST(ShardedExchange, EndsItsTransfersWhereAttentionOrWatchThrows)  // Ensures (
   auto const step = step_of_four_packs();
   for (bool const watch_throws : {false, true}) {
     for (std::size_t throws_at = 0; throws_at < 4; ++throws_at) {
-      std::array<result<void>, 8> ends;
+      std::array<ballast::result<void>, 8> ends;
       auto const run = [&](thread_communicator& comm) {
         sharded_arrays arrays(step, comm.rank());
         sharded_exchange exchange;

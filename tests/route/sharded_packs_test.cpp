@@ -17,10 +17,9 @@ using ballast::rank_id;
 using ballast::sharded_packs;
 using ballast::to_id;
 using ballast::tokens;
-using ballast_test::sharded_case;
 
 /// The packs of all ranks.
-std::vector<sharded_packs> packs_of_all(sharded_case const& step)
+std::vector<sharded_packs> packs_of_all(ballast_test::sharded_case const& step)
 {
   std::vector<sharded_packs> all;
   for (std::size_t rank = 0; rank < step.all.gpus(); ++rank) {

@@ -14,7 +14,6 @@
 
 namespace {
 
-using ballast::error_code;
 using ballast::head_shape;
 using ballast::heads_of;
 using ballast::result;
@@ -323,7 +322,7 @@ TEST(UlyssesExchange, OfDifferentPlansIsAnErrorOnEveryGpu)
         };
         auto const refused = exchange(gpu == 1 ? other : agreed);
         ASSERT_FALSE(refused);
-        EXPECT_EQ(refused.error().code, error_code::mismatch);
+        EXPECT_EQ(refused.error().code, ballast::error_code::mismatch);
         EXPECT_TRUE(exchange(agreed));  // nothing is broken
       },
       deadline);

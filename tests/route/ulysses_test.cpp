@@ -17,7 +17,6 @@ namespace {
 using ballast::chunk;
 using ballast::head_shape;
 using ballast::heads_of;
-using ballast::sample_id;
 using ballast::tokens;
 using ballast::ulysses_plan;
 using ballast_test::bag_case;
@@ -217,7 +216,7 @@ TEST(UlyssesPlanDeathTest, RejectsWhatIsNotThere)
   EXPECT_DEATH((void)plan.share(0, 0), "an array has 0 heads");
   EXPECT_DEATH((void)plan.split().used_by(4, 4), "query head 4 of 4");
   ulysses_plan other;
-  EXPECT_DEATH(other.assign(plan.lengths(), std::vector{sample_id{1}}, 2, 4),
+  EXPECT_DEATH(other.assign(plan.lengths(), std::vector{ballast::sample_id{1}}, 2, 4),
                "holds sample 1, and there are lengths of 1");
 }
 

@@ -3,7 +3,6 @@
 
 #include "../support/counted_allocations.hpp"
 #include "../support/test.hpp"
-#include "../support/trials.hpp"
 #include "exchange_checks.hpp"  // defines: ballast_test::{expect_dead_rank_named, lone_rank}
 #include "instances.hpp"        // defines: ballast_test::named_rows
 #include "unit_steps.hpp"       // defines: ballast_test::{unit_step, random_unit_step, ...}
@@ -12,7 +11,6 @@
 #include <ballast/route/placement.hpp>
 #include <ballast/topology/process_grid.hpp>
 
-#include <iterator>
 #include <latch>
 #include <new>
 
@@ -21,7 +19,6 @@ namespace {
 using namespace std::chrono_literals;
 using ballast::error_code;
 using ballast::rank_id;
-using ballast::result;
 using ballast::rows_of;
 using ballast::thread_communicator;
 using ballast::tokens;
@@ -172,7 +169,7 @@ TEST(UnitExchange, NamesADeadRankToAll)
       std::vector<int> x(static_cast<std::size_t>(plan.rows_before()));
       std::vector<int> y(static_cast<std::size_t>(plan.rows_after()));
       unit_exchange exchange;
-      result<void> done;
+      ballast::result<void> done;
       for (int microbatch = 0; microbatch < 3 && done; ++microbatch) {
         done = exchange.forward(comm, plan, rows_of(x, y));
         if (done) { done = exchange.backward(comm, plan, rows_of(y, x)); }

@@ -2,7 +2,6 @@
 
 #include "../support/counted_allocations.hpp"
 #include "../support/test.hpp"
-#include "../support/trials.hpp"
 #include "late_shapes.hpp"
 
 #include <ballast/report/metrics.hpp>

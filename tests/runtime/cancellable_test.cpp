@@ -6,7 +6,6 @@
 #include "../support/random_modules.hpp"
 #include "../support/small_orchestration.hpp"
 #include "../support/test.hpp"
-#include "../support/trials.hpp"
 
 #include <ballast/parallelism.hpp>
 #include <ballast/partition.hpp>
@@ -15,8 +14,6 @@
 #include <ballast/sharding.hpp>
 
 #include <atomic>
-#include <map>
-#include <thread>
 
 namespace {
 

@@ -5,7 +5,6 @@
 #include "../support/pipelines.hpp"
 #include "../support/random_modules.hpp"
 #include "../support/test.hpp"
-#include "../support/trials.hpp"
 #include "scheduled_steps.hpp"
 
 #include <ballast/parallelism/search_layouts.hpp>

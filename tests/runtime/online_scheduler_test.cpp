@@ -2,7 +2,6 @@
 
 #include "../support/counted_allocations.hpp"
 #include "../support/test.hpp"
-#include "../support/trials.hpp"
 #include "scheduled_steps.hpp"
 
 #include <ballast/pipeline/order_search.hpp>

@@ -6,7 +6,6 @@
 #include "../support/orchestrated_steps.hpp"
 #include "../support/test.hpp"
 #include "../support/time_limits.hpp"
-#include "../support/trials.hpp"
 
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/cost.hpp>

@@ -5,7 +5,6 @@
 #include "../support/orchestrated_steps.hpp"
 #include "../support/test.hpp"
 #include "../support/token_ranks.hpp"
-#include "../support/trials.hpp"
 
 #include <ballast/comm/gather_samples.hpp>
 #include <ballast/cost/quadratic_cost.hpp>

@@ -5,7 +5,6 @@
 #include "../support/hand_moved_clock.hpp"
 #include "../support/test.hpp"
 #include "../support/toy_pipeline.hpp"
-#include "../support/trials.hpp"
 
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/pipeline.hpp>

@@ -13,7 +13,6 @@ namespace sharded_slots {
 using ballast::thread_communicator;
 using ballast::to_index;
 using ballast::tokens;
-using testing::HasSubstr;
 
 constexpr std::size_t width = 4;
 using matrix = std::array<std::int64_t, width * width>;

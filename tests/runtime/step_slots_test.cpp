@@ -4,7 +4,6 @@
 
 #include "../support/counted_allocations.hpp"
 #include "../support/test.hpp"
-#include "../support/trials.hpp"
 #include "losses_read.hpp"
 
 #include <ballast/comm/thread_communicator.hpp>
@@ -14,7 +13,6 @@
 
 namespace step_slots {
 
-using ballast::grid_plan;
 using ballast::operator""_bags;
 using ballast::operator""_cost;
 using ballast::step_balancer;
@@ -24,7 +22,6 @@ using ballast::to_index;
 using ballast::tokens;
 using ballast_test::losses_read;
 using ballast_test::masked;
-using testing::HasSubstr;
 
 constexpr auto layer_cost = "transformer:d=16,gamma=0.405"_cost;
 

@@ -3,7 +3,6 @@
 
 #include "all_assignments.hpp"
 #include "test.hpp"
-#include "trials.hpp"
 
 #include <ballast/partition/placement_limits.hpp>
 #include <ballast/topology/bag_layout.hpp>
@@ -14,7 +13,6 @@ namespace limited_steps {
 
 using ballast::bag_id;
 using ballast::cost_units;
-using ballast::rank_id;
 using ballast::ratio;
 using ballast::sample_id;
 using ballast::tokens;
@@ -55,7 +53,7 @@ struct limited_step {
   std::vector<std::int64_t> bytes;
   std::vector<int> prompts;
   std::vector<int> keys;
-  std::vector<rank_id> home;
+  std::vector<ballast::rank_id> home;
   std::vector<std::int64_t> before;
   std::vector<std::int64_t> rooms;
   std::vector<char> refuses;  // of each sample and bag

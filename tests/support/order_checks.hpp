@@ -4,7 +4,6 @@
 #include "counted_allocations.hpp"
 #include "pipelines.hpp"
 #include "test.hpp"
-#include "trials.hpp"
 
 #include <ballast/pipeline/order_microbatches.hpp>
 #include <ballast/pipeline/schedule.hpp>

@@ -24,7 +24,6 @@ using ballast::microbatch_id;
 using ballast::stage_id;
 using ballast::to_id;
 using ballast::to_index;
-using ballast::tokens;
 
 /// A pipeline to run: setup, samples, an order, and the stages that share a weight.
 struct job {
@@ -419,7 +418,7 @@ inline job draw(ballast::random_source& random, std::size_t most_ranks)
 }
 
 /// A chain of stages on as many ranks, whose microbatches have one sample of so many rows.
-inline job chain_job(std::size_t stages, std::size_t microbatches, tokens rows = 3)
+inline job chain_job(std::size_t stages, std::size_t microbatches, ballast::tokens rows = 3)
 {
   auto schedule =
       ballast::compiled_schedule::make(ballast::chain_of_stages(stages, stages),

@@ -24,7 +24,6 @@
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>
 
-#include <fstream>
 #include <mutex>
 
 namespace {

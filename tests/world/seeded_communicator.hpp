@@ -16,7 +16,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <thread>
 
 /// A communicator for tests: ranks are threads that send each other messages, which take as long as

@@ -4,8 +4,6 @@
 #include "../support/test.hpp"
 #include "../support/time_limits.hpp"
 
-#include <random>
-
 namespace ballast_test {
 
 /// As in the list of communicators whose ranks are threads. Here these are the system's, and what

@@ -4,11 +4,7 @@
 #include <ballast/core.hpp>
 
 #include <chrono>
-#include <cstdint>
 #include <functional>
-#include <string>
-#include <utility>
-#include <vector>
 
 /// A world whose threads run one at a time, in an order that a seed says.
 namespace seeded_world {

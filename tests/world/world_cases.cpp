@@ -25,11 +25,9 @@ namespace seeded_world {
 
 namespace {
 
-using ballast::data_setup;
 using ballast::data_step;
 using ballast::rank_id;
 using ballast::result;
-using ballast::sample_id;
 using ballast::to_id;
 using ballast::to_index;
 using ballast::tokens;
@@ -52,7 +50,7 @@ template <class F>
 void each_row(ballast::placement const& where, rank_id rank, F const& f)
 {
   for (std::size_t sample = 0; sample < where.size(); ++sample) {
-    for (ballast::piece const& piece : where[to_id<sample_id>(sample)]) {
+    for (ballast::piece const& piece : where[to_id<ballast::sample_id>(sample)]) {
       for (tokens at = 0; at < piece.count && piece.rank == rank; ++at) {
         f(sample, piece.first + at, static_cast<std::size_t>(piece.row + at));
       }
@@ -351,10 +349,10 @@ world_case data(std::uint64_t seed, std::size_t ranks)
 {
   ballast::random_source random(seed);
   std::size_t const trainers = 1 + random.below(ranks - 2);
-  data_setup const setup{.samples = 4 + random.below(9),
-                         .step_samples = 2 + random.below(3),
-                         .epochs = 1 + random.below(2),
-                         .seed = random()};
+  ballast::data_setup const setup{.samples = 4 + random.below(9),
+                                  .step_samples = 2 + random.below(3),
+                                  .epochs = 1 + random.below(2),
+                                  .seed = random()};
   ballast::data_windows const windows{.steps = 1 + random.below(3), .held_back = random.below(2)};
   ballast::loader_options const options{.least = 1 + random.below(2),
                                         .late_after = std::chrono::milliseconds(10)};

@@ -4,11 +4,9 @@
 #include <ballast/comm/thread_communicator.hpp>
 #include <ballast/runtime/data/data_setup.hpp>
 #include "../../support/test.hpp"
-#include "../../support/trials.hpp"
 #include "data_rank_checks.hpp"
 #include "faulty_source.hpp"
 
-#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <stdexcept>

@@ -3,7 +3,6 @@
 
 #include <ballast/runtime/data/data_setup.hpp>
 #include "../../support/test.hpp"
-#include "../../support/trials.hpp"
 
 namespace proxy_test {
 

@@ -5,7 +5,6 @@
 #include <ballast/runtime/data/data_pipeline.hpp>
 #include <ballast/runtime/data/data_setup.hpp>
 #include "../../support/test.hpp"
-#include "../../support/trials.hpp"
 #include "data_rank_checks.hpp"
 #include "faulty_source.hpp"
 

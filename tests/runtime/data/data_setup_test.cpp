@@ -2,7 +2,6 @@
 #include <ballast/runtime/data/data_setup.hpp>
 
 #include "../../support/test.hpp"
-#include "../../support/trials.hpp"
 #include "drawn_windows.hpp"
 
 namespace {

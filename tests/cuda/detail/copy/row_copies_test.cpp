@@ -4,7 +4,6 @@
 #include "../../../route/instances.hpp"
 #include "../../../route/random_rows.hpp"
 #include "../../../support/test.hpp"
-#include "../../../support/trials.hpp"
 #include "../../host_rows.hpp"
 #include "../../staged_on_host.hpp"
 

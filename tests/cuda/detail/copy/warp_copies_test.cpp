@@ -14,11 +14,9 @@ using ballast::detail::joined;
 using ballast::detail::piece_vectors;
 using ballast::detail::tile_bounds;
 using ballast::detail::tile_search;
-using ballast::detail::tiled_list;
 using ballast::detail::tiles_of;
 using ballast::detail::unit_of;
 using ballast::detail::warp_lanes;
-using ballast_test::copy_batch_case;
 using ballast_test::copy_shape;
 using ballast_test::kinds;
 using ballast_test::listed_copies;
@@ -274,7 +272,7 @@ void expect_all_copies()
   auto const seed = *rc::gen::arbitrary<std::uint64_t>();
   auto const tile_bytes = *rc::gen::element(64U, 1024U, 4096U);
   auto const warps = *rc::gen::inRange<std::uint64_t>(1, 300);
-  copy_batch_case const batch(Kind, count, seed);
+  ballast_test::copy_batch_case const batch(Kind, count, seed);
   auto const from = random_bytes(batch.from_bytes(), seed);
   auto to = random_bytes(batch.to_bytes(), seed + 1);
   auto expected = to;
@@ -324,7 +322,7 @@ TEST(CopyShare, IsATileAtLeastAndAQuarterOfAWarpsTilesAtMost)
 {
   all_copies const list{nullptr, 0};
   auto const shares = [&](std::uint64_t tiles) {
-    return tiled_list<all_copies>{list, &tiles, 1, 4096}.shares(20);
+    return ballast::detail::tiled_list<all_copies>{list, &tiles, 1, 4096}.shares(20);
   };
   EXPECT_EQ(shares(0), 0U);
   EXPECT_EQ(shares(5), 5U);

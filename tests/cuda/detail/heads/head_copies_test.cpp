@@ -12,7 +12,6 @@ namespace {
 using ballast::head_array;
 using ballast::head_shape;
 using ballast::heads_of;
-using ballast::strided_copy;
 using ballast::detail::head_sums;
 using ballast_test::bag_case;
 using ballast_test::placed_blocks;
@@ -93,7 +92,7 @@ TEST(UlyssesLists, FindBytesBeyondFourGigabytes)
   std::array const arrays{head_array{{base.data(), 0}, {base.data(), 0}, {4, head}}};
   packed_for_tokens const list{{all, blocks.data(), ballast::device_heads(arrays)}, base.data()};
   // The second GPU's part of the second sequence, with two of four heads.
-  strided_copy const last = list(list.count() - 1);
+  ballast::strided_copy const last = list(list.count() - 1);
   auto const at = [&](auto const* place) {
     return reinterpret_cast<std::uintptr_t>(place) - reinterpret_cast<std::uintptr_t>(base.data());
   };
