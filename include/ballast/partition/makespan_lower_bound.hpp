@@ -660,7 +660,7 @@ BALLAST_ONCE ratio makespan_lower_bound(partition_problem const& problem, worksp
     bound = detail::counting_bound(before, bags.fastest_first, bound, memory);
   } else if (detail::few_samples(problem.costs.size(), count)) {
     // One speed makes every bound a whole load over that speed.
-    bound.numerator = detail::unpackable_bound(problem, bags, bound.numerator, scratch);
+    bound.numerator = detail::unpackable_bound(problem, bags, bound.numerator);
   }
   if (bags.least_starts[count] == 0) {
     detail::two_kinds kinds(before, bags.fastest_first, scratch);
