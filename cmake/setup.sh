@@ -76,5 +76,5 @@ if [[ -n ${BALLAST_TRACE-} ]]; then
 fi
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 [[ $preset != docs ]] || exec cmake/docs/build.sh build/docs
-[[ $preset != demo ]] || echo "setup: compiling the program, about two minutes of one core; [done/all] counts files"
+[[ $preset != demo ]] || echo "setup: compiling the program, about three minutes of one core; [done/all] counts files"
 exec cmake --workflow --preset "$preset"
