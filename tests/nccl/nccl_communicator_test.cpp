@@ -2,7 +2,6 @@
 #include <ballast/gpu/nccl_communicator.hpp>
 
 #include "../comm/communicator_suite.hpp"  // defines: ballast_test::{Communicators, conformance}
-#include "../support/barely_aligned_allocator.hpp"
 #include "../support/hand_moved_clock.hpp"
 #include "../support/test.hpp"
 #include "../support/time_limits.hpp"
@@ -30,6 +29,24 @@ using conformance = ballast_test::conformance<communicator, pinned_bytes>;
 
 static_assert(ballast::communicator<communicator>);
 static_assert(!std::is_copy_constructible_v<communicator>);
+
+// As little alignment as an allocator may give.
+template <class T>
+struct barely_aligned_allocator : std::allocator<T> {
+  barely_aligned_allocator() = default;
+  template <class U>
+  barely_aligned_allocator(barely_aligned_allocator<U> const&)
+  {}
+  template <class U>
+  struct rebind {
+    using other = barely_aligned_allocator<U>;
+  };
+  T* allocate(std::size_t count) { return std::allocator<T>::allocate(count + 1) + 1; }
+  void deallocate(T* memory, std::size_t count)
+  {
+    std::allocator<T>::deallocate(memory - 1, count + 1);
+  }
+};
 
 // All that is asked of memory.
 template <class T>
@@ -150,7 +167,7 @@ TEST(NcclCommunicator, SendsOneMessageToEachRankAndNoneForZeroBytes)  // Ensures
 
 TEST(NcclCommunicator, AlignsItsScratchWhateverTheAllocator)
 {
-  using allocator = ballast_test::barely_aligned_allocator<std::byte>;
+  using allocator = barely_aligned_allocator<std::byte>;
   nccl_ranks ranks(1);
   auto comm = ballast::nccl_communicator<allocator>::over(ranks.comm(0), ranks.stream(0)).value();
   for (std::size_t const count : {1U, 64U, 10'000U, 100U}) {

@@ -9,7 +9,6 @@
 #include "../../examples/common/by_name/any_policy.hpp"
 #include "../../examples/common/by_name/parse_order_policy.hpp"
 #include "../../examples/common/by_name/parse_policy.hpp"
-#include "../support/at_once.hpp"
 #include "../support/pipelines.hpp"
 #include "../support/test.hpp"
 
@@ -24,6 +23,8 @@
 #include <ballast/topology/bag_layout.hpp>
 #include <ballast/workload/synthetic_lengths.hpp>
 
+#include <deque>
+#include <latch>
 #include <mutex>
 
 namespace {
@@ -35,9 +36,28 @@ using ballast::rank_id;
 using ballast::thread_communicator;
 using ballast::tokens;
 using ballast::workspace;
-using ballast_test::at_once;
 using testing::Each;
 using namespace ballast::literals;
+
+// Calls f(0), f(1), ... on a thread each, which all begin together, and returns their values in
+// this order once all have returned.
+template <class F>
+auto at_once(std::size_t threads, F const& f)
+{
+  std::deque<decltype(f(threads))> values(threads);  // a vector of bool would share words
+  std::latch begin(static_cast<std::ptrdiff_t>(threads));
+  {
+    std::vector<std::jthread> running;
+    running.reserve(threads);
+    for (std::size_t thread = 0; thread < threads; ++thread) {
+      running.emplace_back([&, thread] {
+        begin.arrive_and_wait();
+        values[thread] = f(thread);
+      });
+    }
+  }
+  return values;
+}
 
 constexpr auto squared = [](tokens length) { return length * length; };
 
