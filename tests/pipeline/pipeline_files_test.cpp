@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/pipeline/pipeline_files.hpp>  // first: proves it is self-contained
 
+#include "../support/plan_checks.hpp"
 #include "../support/test.hpp"
 
 #include <ballast/pipeline/plan_schedule.hpp>
@@ -223,11 +224,7 @@ std::string const header = "microbatch,stage,forward,backward\n";
 void expect_refused(std::string const& csv, std::size_t line, std::string const& why,
                     error_code code = error_code::bad_row)
 {
-  auto const read = read_pipeline_times(csv);
-  ASSERT_FALSE(read.has_value()) << csv;
-  EXPECT_EQ(read.error().code, code) << csv;
-  EXPECT_EQ(read.error().position, line) << read.error().message;
-  EXPECT_THAT(read.error().message, HasSubstr(why));
+  ballast_test::expect_refused(read_pipeline_times(csv), code, line, why);
 }
 
 TEST(ReadPipelineTimes, TakesRowsAndColumnsInAnyOrder)

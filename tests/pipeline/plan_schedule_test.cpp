@@ -1,44 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ballast/pipeline/plan_schedule.hpp>  // first: proves it is self-contained
 
-#include "../support/trials.hpp"
+#include "../support/pipelines.hpp"
+#include "../support/test.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <ballast/pipeline/evaluate_orders.hpp>
 #include <ballast/pipeline/local_search.hpp>
 #include <ballast/pipeline/order_lower_bound.hpp>
 #include <ballast/pipeline/order_microbatches.hpp>
 #include <ballast/pipeline/order_policies.hpp>
 #include <ballast/pipeline/order_search.hpp>
-#include <ballast/pipeline/schedule_policies.hpp>
-#include <ballast/pipeline/simulate.hpp>
-
-#include <algorithm>
-#include <array>
-#include <cstdint>
-#include <cstdlib>
-#include <limits>
-#include <map>
-#include <numeric>
-#include <optional>
-#include <string>
-#include <tuple>
-#include <utility>
-#include <vector>
 
 namespace {
 
-using ballast::held_bytes;
-using ballast::microbatch_id;
-using ballast::pass;
-using ballast::pipeline_memory;
-using ballast::pipeline_times;
-using ballast::plan_schedule;
-using ballast::random_source;
-using ballast::stage_graph;
-using ballast::time_units;
-using ballast::to_id;
+using namespace ballast;
+using ballast_test::numbered_order;
+using ballast_test::split_chain;
+using ballast_test::split_v;
+using testing::HasSubstr;
 
 struct step {
   stage_graph stages;
@@ -46,41 +25,10 @@ struct step {
   pipeline_memory memory;
 };
 
-stage_graph split_chain(std::size_t stages, std::size_t ranks, time_units transfer = 0)
-{
-  std::vector<ballast::pipeline_stage> all(stages);
-  std::vector<ballast::stage_link> links;
-  for (std::size_t stage = 0; stage < stages; ++stage) {
-    all[stage].rank = to_id<ballast::pipeline_rank>(stage % ranks);
-    all[stage].weights = true;
-    if (stage == 0) { continue; }
-    links.push_back(
-        {to_id<ballast::stage_id>(stage - 1), to_id<ballast::stage_id>(stage), transfer});
-  }
-  return stage_graph::make(all, links).value();
-}
-
-/// A chain that goes up the ranks and down again.
-stage_graph v_with_links(std::size_t ranks, time_units transfer)
-{
-  std::vector<ballast::pipeline_stage> all(2 * ranks);
-  std::vector<ballast::stage_link> links;
-  for (std::size_t stage = 0; stage < all.size(); ++stage) {
-    all[stage].rank =
-        to_id<ballast::pipeline_rank>(std::min<std::size_t>(stage, all.size() - 1 - stage));
-    all[stage].weights = true;
-    if (stage == 0) { continue; }
-    bool const turns = stage == ranks;
-    links.push_back({to_id<ballast::stage_id>(stage - 1), to_id<ballast::stage_id>(stage),
-                     turns ? 0 : transfer});
-  }
-  return stage_graph::make(all, links).value();
-}
-
 /// F = I = W = 1 on as many ranks as stages, one byte for each microbatch to the end of W.
 step unit_step(std::size_t ranks, std::size_t microbatches, std::vector<std::uint64_t> most)
 {
-  pipeline_times times(microbatches, ranks, [](auto, auto) { return ballast::stage_time{1, 1}; });
+  pipeline_times times(microbatches, ranks, [](auto, auto) { return stage_time{1, 1}; });
   times.weights.assign(times.rows.size(), 1);
   return {
       split_chain(ranks, ranks), times, {{times.rows.size(), held_bytes{1, 1}}, std::move(most)}};
@@ -241,14 +189,14 @@ class all_schedules {
 };
 
 /// Checks what every plan promises, and returns its schedule.
-ballast::compiled_schedule expect_sound(step const& of, ballast::schedule_plan const& plan)
+compiled_schedule expect_sound(step const& of, schedule_plan const& plan)
 {
-  auto const compiled = ballast::compiled_schedule::make(of.stages, plan.schedule);
+  auto const compiled = compiled_schedule::make(of.stages, plan.schedule);
   EXPECT_TRUE(compiled) << compiled.error().message;
-  auto const timeline = ballast::simulate(*compiled, of.times, plan.order);
+  auto const timeline = simulate(*compiled, of.times, plan.order);
   EXPECT_EQ(timeline.makespan, plan.makespan);
   EXPECT_LE(plan.lower_bound, plan.makespan);
-  auto const fits = ballast::check_memory(*compiled, plan.order, of.memory);
+  auto const fits = check_memory(*compiled, plan.order, of.memory);
   EXPECT_TRUE(fits) << fits.error().message;
   std::vector<time_units> last(of.stages.stages());
   for (std::size_t task = 0; task < compiled->tasks().size(); ++task) {
@@ -259,8 +207,8 @@ ballast::compiled_schedule expect_sound(step const& of, ballast::schedule_plan c
     }
   }
   EXPECT_EQ(plan.weights_end, last);
-  ballast::workspace memory;
-  EXPECT_LE(ballast::order_lower_bound(*compiled, of.times, memory), plan.makespan);
+  workspace memory;
+  EXPECT_LE(order_lower_bound(*compiled, of.times, memory), plan.makespan);
   return *compiled;
 }
 
@@ -342,11 +290,10 @@ TEST(PlanSchedule, IsNoLongerThanRulesAndWithMoreMemory)
   random_source random(3);
   for (int draw = 0; draw < ballast_test::trials_of(4); ++draw) {
     step of = random_step(random, 4, 8);
-    ballast::compiled_schedule const whole(of.stages, ballast::one_forward_one_backward{}, 8);
-    auto const ordered =
-        ballast::order_microbatches(whole, of.times, ballast::local_search{}).value();
-    auto const ranks = ballast::activation_memory(
-        whole, ballast::simulate(whole, of.times, ordered.order), ordered.order, of.memory.held);
+    compiled_schedule const whole(of.stages, one_forward_one_backward{}, 8);
+    auto const ordered = order_microbatches(whole, of.times, local_search{}).value();
+    auto const ranks = activation_memory(whole, simulate(whole, of.times, ordered.order),
+                                         ordered.order, of.memory.held);
     std::uint64_t fullest = 0;
     for (auto const& rank : ranks) { fullest = std::max(fullest, rank.peak_bytes); }
     time_units before = ordered.makespan;
@@ -366,11 +313,10 @@ template <class Rule>
 std::optional<time_units> length_of(step const& of, Rule const& rule)
 {
   std::size_t const microbatches = of.times.microbatches();
-  auto const schedule = ballast::compiled_schedule::make(of.stages, rule, microbatches);
-  std::vector<microbatch_id> order(microbatches);
-  for (std::size_t at = 0; at < microbatches; ++at) { order[at] = to_id<microbatch_id>(at); }
-  if (!schedule || !ballast::check_memory(*schedule, order, of.memory)) { return std::nullopt; }
-  return ballast::simulate(*schedule, of.times, order).makespan;
+  auto const schedule = compiled_schedule::make(of.stages, rule, microbatches);
+  auto const order = numbered_order(microbatches);
+  if (!schedule || !check_memory(*schedule, order, of.memory)) { return std::nullopt; }
+  return simulate(*schedule, of.times, order).makespan;
 }
 
 TEST(PlanSchedule, IsNoLongerThanAnyRuleThatFits)  // Ensures (3)
@@ -384,12 +330,11 @@ TEST(PlanSchedule, IsNoLongerThanAnyRuleThatFits)  // Ensures (3)
     bool const equal = random.below(2) == 0;
     step of{draw % 3 == 0   ? split_chain(ranks, ranks, transfer)
             : draw % 3 == 1 ? split_chain(2 * ranks, ranks, transfer)
-                            : v_with_links(ranks, transfer),
+                            : split_v(ranks, transfer),
             {},
             {}};
     of.times = pipeline_times(microbatches, of.stages.stages(), [&](auto, auto) {
-      return equal ? ballast::stage_time{4, 4}
-                   : ballast::stage_time{random.between(1, 12), random.between(1, 12)};
+      return equal ? stage_time{4, 4} : stage_time{random.between(1, 12), random.between(1, 12)};
     });
     for (std::size_t row = 0; row < of.times.rows.size(); ++row) {
       of.times.weights.push_back(equal ? 4 : random.between(1, 12));
@@ -401,9 +346,9 @@ TEST(PlanSchedule, IsNoLongerThanAnyRuleThatFits)  // Ensures (3)
     auto const plan = plan_schedule(of.stages, of.times, of.memory, {2'000, draw}).value();
     expect_sound(of, plan);
     std::array<std::optional<time_units>, 5> const lengths{
-        length_of(of, ballast::interleaved_one_forward_one_backward{}),
-        length_of(of, ballast::zero_bubble{}), length_of(of, ballast::zero_bubble{true}),
-        length_of(of, ballast::zero_bubble_v{}), length_of(of, ballast::dual_pipe_v{})};
+        length_of(of, interleaved_one_forward_one_backward{}), length_of(of, zero_bubble{}),
+        length_of(of, zero_bubble{true}), length_of(of, zero_bubble_v{}),
+        length_of(of, dual_pipe_v{})};
     for (std::size_t rule = 0; rule < lengths.size(); ++rule) {
       if (!lengths[rule]) { continue; }
       ++fitted[rule];
@@ -417,9 +362,8 @@ TEST(PlanSchedule, TakesWorkAndTheWayToTheLastRankInAV)
 {
   for (std::size_t const ranks : {2U, 4U, 8U}) {
     std::size_t const microbatches = 2 * ranks;
-    step of{v_with_links(ranks, 0),
-            pipeline_times(microbatches, 2 * ranks,
-                           [](auto, auto) { return ballast::stage_time{1, 1}; }),
+    step of{split_v(ranks, 0),
+            pipeline_times(microbatches, 2 * ranks, [](auto, auto) { return stage_time{1, 1}; }),
             {}};
     of.times.weights.assign(of.times.rows.size(), 1);
     of.memory = {{of.times.rows.size(), held_bytes{1, 1}},
@@ -433,9 +377,6 @@ TEST(PlanSchedule, TakesWorkAndTheWayToTheLastRankInAV)
 
 TEST(PlanSchedule, PlansModulesFrozenStagesAndChunks)
 {
-  using ballast::model_part;
-  using ballast::pipeline_rank;
-  using ballast::stage_id;
   random_source random(11);
   auto const rank = [](std::size_t number) { return to_id<pipeline_rank>(number); };
   // A frozen encoder and a trained one feed an LLM of which each rank has two chunks; one stage
@@ -461,7 +402,7 @@ TEST(PlanSchedule, PlansModulesFrozenStagesAndChunks)
                        {stage_id{2}, stage_id{3}, 0}});
   for (stage_graph const& stages : {joined, v}) {
     pipeline_times times(6, stages.stages(), [&](auto, auto) {
-      return ballast::stage_time{random.between(1, 30), random.between(1, 30)};
+      return stage_time{random.between(1, 30), random.between(1, 30)};
     });
     times.weights.assign(times.rows.size(), 0);
     pipeline_memory memory{{times.rows.size(), held_bytes{}},
@@ -474,9 +415,9 @@ TEST(PlanSchedule, PlansModulesFrozenStagesAndChunks)
     step const of{stages, times, memory};
     auto const plan = plan_schedule(stages, times, memory).value();
     auto const compiled = expect_sound(of, plan);
-    ballast::workspace scratch;
+    workspace scratch;
     auto frame = scratch.open();
-    ballast::order_evaluator evaluator(compiled, times, frame);
+    order_evaluator evaluator(compiled, times, frame);
     std::vector<time_units> makespans(1);
     evaluator.evaluate_into(makespans, plan.order);
     EXPECT_EQ(makespans[0], plan.makespan);
@@ -533,8 +474,7 @@ TEST(PlanSchedule, TakesExtremeTimesAndBytes)
       std::array<time_units, 5> const each{0, 1, longest - 1, longest, longest + 1};
       return each[random.below(random.below(8) == 0 ? 5 : 4)];
     };
-    pipeline_times times(count, ranks,
-                         [&](auto, auto) { return ballast::stage_time{time(), time()}; });
+    pipeline_times times(count, ranks, [&](auto, auto) { return stage_time{time(), time()}; });
     for (std::size_t row = 0; row < times.rows.size(); ++row) { times.weights.push_back(time()); }
     pipeline_memory memory;
     for (std::size_t row = 0; row < times.rows.size(); ++row) {
@@ -550,9 +490,9 @@ TEST(PlanSchedule, TakesExtremeTimesAndBytes)
       continue;
     }
     ++planned;
-    auto const compiled = ballast::compiled_schedule::make(stages, plan->schedule).value();
-    EXPECT_EQ(ballast::simulate(compiled, times, plan->order).makespan, plan->makespan);
-    EXPECT_TRUE(ballast::check_memory(compiled, plan->order, memory));
+    auto const compiled = compiled_schedule::make(stages, plan->schedule).value();
+    EXPECT_EQ(simulate(compiled, times, plan->order).makespan, plan->makespan);
+    EXPECT_TRUE(check_memory(compiled, plan->order, memory));
     EXPECT_LE(plan->lower_bound, plan->makespan);
     time_units least = 0;  // the work of the fullest rank
     for (std::size_t rank = 0; rank < ranks; ++rank) {
@@ -572,17 +512,17 @@ TEST(PlanSchedule, RefusesWhatCannotBePlanned)
 {
   step const of = unit_step(2, 3, {1, 0});
   EXPECT_THAT(plan_schedule(of.stages, of.times, of.memory).error().message,
-              testing::HasSubstr("microbatch 0 alone keeps 1 bytes on pipeline rank 1, which may "
-                                 "keep 0"));
+              HasSubstr("microbatch 0 alone keeps 1 bytes on pipeline rank 1, which may "
+                        "keep 0"));
   EXPECT_THAT(plan_schedule(of.stages, of.times, {of.memory.held, {1}}).error().message,
-              testing::HasSubstr("there are limits for 1 rank, and the stages are on 2"));
+              HasSubstr("there are limits for 1 rank, and the stages are on 2"));
   EXPECT_THAT(plan_schedule(of.stages, of.times, {}).error().message,
-              testing::HasSubstr("there are bytes for 0 microbatches times stages"));
+              HasSubstr("there are bytes for 0 microbatches times stages"));
   pipeline_memory more = of.memory;
   more.most = {1, 1};
   more.held[2].for_weights = 5;
   EXPECT_THAT(plan_schedule(of.stages, of.times, more).error().message,
-              testing::HasSubstr("keeps 1 bytes on stage 0 and 5 of them for weights"));
+              HasSubstr("keeps 1 bytes on stage 0 and 5 of them for weights"));
 }
 
 TEST(ZeroBubble, TakesItsPapersTimesWithinItsMemory)
@@ -590,24 +530,23 @@ TEST(ZeroBubble, TakesItsPapersTimesWithinItsMemory)
   for (std::size_t ranks = 2; ranks <= 32; ++ranks) {
     for (std::size_t const microbatches : {ranks, ranks + 1, 2 * ranks, 3 * ranks}) {
       step const of = unit_step(ranks, microbatches, std::vector<std::uint64_t>(ranks, ranks));
-      ballast::compiled_schedule const schedule(of.stages, ballast::zero_bubble{}, microbatches);
-      std::vector<microbatch_id> order(microbatches);
-      for (std::size_t at = 0; at < microbatches; ++at) { order[at] = to_id<microbatch_id>(at); }
-      EXPECT_EQ(ballast::simulate(schedule, of.times, order).makespan,
+      compiled_schedule const schedule(of.stages, zero_bubble{}, microbatches);
+      auto const order = numbered_order(microbatches);
+      EXPECT_EQ(simulate(schedule, of.times, order).makespan,
                 static_cast<time_units>(3 * microbatches + ranks - 1));
-      EXPECT_TRUE(ballast::check_memory(schedule, order, of.memory));
+      EXPECT_TRUE(check_memory(schedule, order, of.memory));
       // Where backwards are whole it is 1F1B.
-      stage_graph const whole = ballast::chain_of_stages(ranks, ranks);
-      EXPECT_EQ(ballast::zero_bubble{}(whole, microbatches),
-                ballast::one_forward_one_backward{}(whole, microbatches));
+      stage_graph const whole = chain_of_stages(ranks, ranks);
+      EXPECT_EQ(zero_bubble{}(whole, microbatches),
+                one_forward_one_backward{}(whole, microbatches));
     }
   }
 }
 
 TEST(ZeroBubble, LetsWeightsPassesWait)
 {
-  auto const drawn = [](std::size_t ranks, std::size_t microbatches,
-                        ballast::zero_bubble const& rule, std::size_t rank) {
+  auto const drawn = [](std::size_t ranks, std::size_t microbatches, zero_bubble const& rule,
+                        std::size_t rank) {
     std::string text;
     auto const schedule = rule(split_chain(ranks, ranks), microbatches).value();
     for (auto const& task : schedule.ranks[rank]) {
@@ -618,7 +557,7 @@ TEST(ZeroBubble, LetsWeightsPassesWait)
   EXPECT_EQ(drawn(2, 4, {}, 0), "F0F1I0W0F2I1W1F3I2W2I3W3");
   EXPECT_EQ(drawn(2, 4, {}, 1), "F0I0F1I1W0F2I2W1F3I3W2W3");
   // With twice the memory steps are parallelograms.
-  ballast::zero_bubble const twice{true};
+  zero_bubble const twice{true};
   EXPECT_EQ(drawn(3, 6, twice, 0), "F0F1F2F3F4I0W0F5I1W1I2W2I3W3I4W4I5W5");
   EXPECT_EQ(drawn(3, 6, twice, 1), "F0F1F2I0F3I1F4I2W0F5I3W1I4W2I5W3W4W5");
   EXPECT_EQ(drawn(3, 6, twice, 2), "F0I0F1I1F2I2F3I3F4I4W0F5I5W1W2W3W4W5");
@@ -627,25 +566,25 @@ TEST(ZeroBubble, LetsWeightsPassesWait)
 TEST(CheckMemory, NamesRankTaskAndBytes)
 {
   step const of = unit_step(2, 3, {});
-  ballast::compiled_schedule const schedule(of.stages, ballast::gpipe{}, 3);
-  std::vector<microbatch_id> const order{microbatch_id{0}, microbatch_id{1}, microbatch_id{2}};
-  auto const refused = ballast::check_memory(schedule, order, {of.memory.held, {3, 2}});
+  compiled_schedule const schedule(of.stages, gpipe{}, 3);
+  auto const order = numbered_order(3);
+  auto const refused = check_memory(schedule, order, {of.memory.held, {3, 2}});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().position, 1);
   EXPECT_THAT(refused.error().message,
-              testing::HasSubstr("pipeline rank 1 keeps 3 bytes from forward 2 on stage 1 on and "
-                                 "may keep 2"));
+              HasSubstr("pipeline rank 1 keeps 3 bytes from forward 2 on stage 1 on and "
+                        "may keep 2"));
 }
 
 TEST(ActivationMemory, FreesInTwoParts)
 {
   step of = unit_step(1, 2, {});
   of.memory.held = {{10, 4}, {6, 6}};
-  ballast::compiled_schedule const schedule(of.stages, ballast::gpipe{}, 2);
-  std::vector<microbatch_id> const order{microbatch_id{0}, microbatch_id{1}};
-  auto const memory = ballast::activation_memory(
-      schedule, ballast::simulate(schedule, of.times, order), order, of.memory.held);
-  using level = ballast::rank_memory::level;
+  compiled_schedule const schedule(of.stages, gpipe{}, 2);
+  auto const order = numbered_order(2);
+  auto const memory =
+      activation_memory(schedule, simulate(schedule, of.times, order), order, of.memory.held);
+  using level = rank_memory::level;
   // F0 F1 I0 I1 W0 W1
   EXPECT_EQ(memory[0].levels, (std::vector<level>{{0, 10}, {1, 16}, {3, 10}, {5, 6}, {6, 0}}));
   EXPECT_EQ(memory[0].peak_bytes, 16);
@@ -656,38 +595,36 @@ TEST(WeightsPasses, AreKnownToOrderSearchAndItsBound)
   random_source random(13);
   for (std::size_t draw = 0; draw < 10; ++draw) {
     step const of = random_step(random, 3, 5);
-    ballast::compiled_schedule const schedule(of.stages, ballast::zero_bubble{}, 5);
-    std::vector<microbatch_id> order(5);
-    for (std::size_t at = 0; at < 5; ++at) { order[at] = to_id<microbatch_id>(at); }
+    compiled_schedule const schedule(of.stages, zero_bubble{}, 5);
+    auto const order = numbered_order(5);
     time_units least = std::numeric_limits<time_units>::max();
     auto tried = order;
     do {
-      least = std::min(least, ballast::simulate(schedule, of.times, tried).makespan);
+      least = std::min(least, simulate(schedule, of.times, tried).makespan);
     } while (std::next_permutation(tried.begin(), tried.end()));
-    auto const plan = ballast::order_microbatches(schedule, of.times, ballast::exact_order{});
+    auto const plan = order_microbatches(schedule, of.times, exact_order{});
     EXPECT_EQ(plan.value().makespan, least);
-    ballast::workspace memory;
-    EXPECT_LE(ballast::order_lower_bound(schedule, of.times, memory), least);
+    workspace memory;
+    EXPECT_LE(order_lower_bound(schedule, of.times, memory), least);
   }
 }
 
 TEST(WeightsPasses, AreRefusedWhereTheyCannotBe)
 {
-  std::vector<ballast::pipeline_stage> stages(1);
+  std::vector<pipeline_stage> stages(1);
   stages[0].backward = false;
   stages[0].weights = true;
   EXPECT_THAT(stage_graph::make(stages, {}).error().message,
-              testing::HasSubstr("stage 0 has a weights pass and no backward to split"));
-  ballast::pipeline_schedule schedule{
-      1, {{{0, ballast::stage_id{0}, pass::forward}, {0, ballast::stage_id{0}, pass::backward}}}};
-  EXPECT_THAT(ballast::compiled_schedule::make(split_chain(1, 1), schedule).error().message,
-              testing::HasSubstr("pipeline rank 0 never does weights pass 0 on stage 0"));
-  schedule.ranks[0].insert(schedule.ranks[0].begin(), {0, ballast::stage_id{0}, pass::weights});
-  EXPECT_THAT(ballast::compiled_schedule::make(split_chain(1, 1), schedule).error().message,
-              testing::HasSubstr("deadlocks"));
-  EXPECT_THAT(
-      ballast::compiled_schedule::make(ballast::chain_of_stages(1, 1), schedule).error().message,
-      testing::HasSubstr("whose backward is whole; leave it out"));
+              HasSubstr("stage 0 has a weights pass and no backward to split"));
+  pipeline_schedule schedule{1,
+                             {{{0, stage_id{0}, pass::forward}, {0, stage_id{0}, pass::backward}}}};
+  EXPECT_THAT(compiled_schedule::make(split_chain(1, 1), schedule).error().message,
+              HasSubstr("pipeline rank 0 never does weights pass 0 on stage 0"));
+  schedule.ranks[0].insert(schedule.ranks[0].begin(), {0, stage_id{0}, pass::weights});
+  EXPECT_THAT(compiled_schedule::make(split_chain(1, 1), schedule).error().message,
+              HasSubstr("deadlocks"));
+  EXPECT_THAT(compiled_schedule::make(chain_of_stages(1, 1), schedule).error().message,
+              HasSubstr("whose backward is whole; leave it out"));
 }
 
 }  // namespace

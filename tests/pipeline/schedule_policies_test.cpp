@@ -1,6 +1,7 @@
 #include <ballast/pipeline/schedule_policies.hpp>  // first: proves it is self-contained
 
 #include "../support/pipelines.hpp"
+#include "../support/plan_checks.hpp"
 #include "../support/schedule_checks.hpp"
 #include "../support/test.hpp"
 #include "../support/trials.hpp"
@@ -14,6 +15,7 @@ using namespace ballast;
 using ballast_test::backward;
 using ballast_test::forward;
 using interleaved = ballast::interleaved_one_forward_one_backward;
+using ballast_test::split_v;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -178,11 +180,8 @@ TEST(OneForwardOneBackward, RefusesSeveralStagesOnARank)
           {{ballast::pipeline_rank{0}}, {ballast::pipeline_rank{1}}, {ballast::pipeline_rank{1}}},
           {})
           .value();
-  auto const refused = one_forward_one_backward{}(stages, 4);
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, ballast::error_code::infeasible);
-  EXPECT_EQ(refused.error().position, 1U);
-  EXPECT_THAT(refused.error().message, HasSubstr("pipeline rank 1 has 2 stages"));
+  ballast_test::expect_refused(one_forward_one_backward{}(stages, 4),
+                               ballast::error_code::infeasible, 1, "pipeline rank 1 has 2 stages");
 }
 
 static_assert(ballast::schedule_policy<interleaved>);
@@ -377,13 +376,10 @@ void expect_refused(std::vector<std::uint32_t> const& ranks, std::vector<stage_l
 {
   std::vector<pipeline_stage> stages;
   for (std::uint32_t const rank : ranks) { stages.push_back({ballast::pipeline_rank{rank}}); }
-  auto const refused = interleaved{}(stage_graph::make(stages, links).value(), 4);
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, ballast::error_code::infeasible);
-  EXPECT_EQ(refused.error().position, position) << refused.error().message;
-  EXPECT_THAT(refused.error().message,
-              HasSubstr("stage " + std::to_string(position) + " of " +
-                        std::to_string(stages.size()) + " does not continue a chain"));
+  ballast_test::expect_refused(interleaved{}(stage_graph::make(stages, links).value(), 4),
+                               ballast::error_code::infeasible, position,
+                               "stage " + std::to_string(position) + " of " +
+                                   std::to_string(stages.size()) + " does not continue a chain");
 }
 
 TEST(InterleavedOneForwardOneBackward, RefusesWhatIsNoDealtChain)
@@ -399,22 +395,6 @@ TEST(InterleavedOneForwardOneBackward, RefusesWhatIsNoDealtChain)
   expect_refused({0, 1, 0}, {link(0, 1), link(1, 2)}, 2);
   expect_refused({0, 1, 2, 1, 3}, {link(0, 1), link(1, 2), link(2, 3), link(3, 4)}, 4);
   expect_refused({0, 1, 0, 1, 2}, {link(0, 1), link(1, 2), link(2, 3), link(1, 4)}, 4);
-}
-
-// A chain that goes up the ranks and down again, every backward in two parts.
-stage_graph split_v(std::size_t ranks, bool split = true)
-{
-  std::vector<ballast::pipeline_stage> stages(2 * ranks);
-  std::vector<ballast::stage_link> links;
-  for (std::size_t stage = 0; stage < stages.size(); ++stage) {
-    std::size_t const rank = std::min(stage, stages.size() - 1 - stage);
-    stages[stage].rank = ballast::to_id<ballast::pipeline_rank>(rank);
-    stages[stage].weights = split;
-    if (stage == 0) { continue; }
-    links.push_back(
-        {ballast::to_id<ballast::stage_id>(stage - 1), ballast::to_id<ballast::stage_id>(stage)});
-  }
-  return stage_graph::make(stages, links).value();
 }
 
 // A rank's tasks in a V: F I W of its first chunk, f i w of its second.
@@ -442,10 +422,7 @@ rank_use use_of(stage_graph const& stages, ballast::pipeline_schedule const& sch
                                 [](auto, auto) { return ballast::stage_time{1, 1}; });
   times.weights.assign(times.rows.size(), 1);
   auto const compiled = ballast::compiled_schedule::make(stages, schedule).value();
-  std::vector<ballast::microbatch_id> order;
-  for (std::size_t at = 0; at < schedule.microbatches; ++at) {
-    order.push_back(ballast::to_id<ballast::microbatch_id>(at));
-  }
+  auto const order = ballast_test::numbered_order(schedule.microbatches);
   auto const timeline = ballast::simulate(compiled, times, order);
   rank_use use{{}, 0, timeline.makespan};
   for (std::size_t rank = 0; rank < stages.ranks(); ++rank) {
@@ -473,16 +450,7 @@ static_assert(ballast::schedule_policy<zero_bubble>);
 TEST(ZeroBubble, IdlesNowhereInBetweenWithTwiceTheMemory)  // Ensures (1) (2) (3)
 {
   for (std::size_t ranks = 2; ranks <= (ballast_test::is_sanitized ? 10 : 32); ++ranks) {
-    std::vector<ballast::pipeline_stage> all(ranks);
-    std::vector<ballast::stage_link> links;
-    for (std::size_t rank = 0; rank < ranks; ++rank) {
-      all[rank].rank = ballast::to_id<ballast::pipeline_rank>(rank);
-      all[rank].weights = true;
-      if (rank == 0) { continue; }
-      links.push_back(
-          {ballast::to_id<ballast::stage_id>(rank - 1), ballast::to_id<ballast::stage_id>(rank)});
-    }
-    auto const stages = stage_graph::make(all, links).value();
+    auto const stages = ballast_test::split_chain(ranks, ranks);
     for (std::size_t const count : {ranks, ranks + 1, 2 * ranks - 1, 2 * ranks, 3 * ranks}) {
       SCOPED_TRACE(testing::Message() << ranks << " ranks, " << count << " microbatches");
       auto const use = use_of(stages, zero_bubble{true}(stages, count).value());
@@ -639,7 +607,7 @@ TEST(SchedulesInAV, NeverDeadlockAndLeaveOutWhatStagesDoNotHave)  // Ensures (3)
   for (std::size_t ranks = 1; ranks <= 9; ++ranks) {
     for (std::size_t count = 0; count <= 3 * ranks; ++count) {
       for (bool const split : {true, false}) {
-        auto const stages = split_v(ranks, split);
+        auto const stages = split_v(ranks, 0, split);
         for (auto const& schedule :
              {zero_bubble_v{}(stages, count), dual_pipe_v{}(stages, count)}) {
           ASSERT_TRUE(schedule) << schedule.error().message;

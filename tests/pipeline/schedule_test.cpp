@@ -1,6 +1,7 @@
 #include <ballast/pipeline/schedule.hpp>  // first: proves it is self-contained
 
 #include "../support/pipelines.hpp"
+#include "../support/plan_checks.hpp"
 #include "../support/schedule_checks.hpp"
 #include "../support/test.hpp"
 #include "../support/trials.hpp"
@@ -185,11 +186,7 @@ void expect_refused(pipeline_schedule const& schedule, error_code code, std::siz
       ballast::stage_graph::make({{ballast::pipeline_rank{0}, false}, {ballast::pipeline_rank{1}}},
                                  {{stage_id{0}, stage_id{1}, 0}})
           .value();
-  auto const refused = compiled_schedule::make(stages, schedule);
-  ASSERT_FALSE(refused) << why;
-  EXPECT_EQ(refused.error().code, code) << refused.error().message;
-  EXPECT_EQ(refused.error().position, rank) << refused.error().message;
-  EXPECT_THAT(refused.error().message, HasSubstr(why));
+  ballast_test::expect_refused(compiled_schedule::make(stages, schedule), code, rank, why);
 }
 
 TEST(CompiledSchedule, SaysWhatIsWrongOnWhichRank)

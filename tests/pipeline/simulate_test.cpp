@@ -3,6 +3,7 @@
 #include "../support/counted_allocations.hpp"
 #include "../support/pipeline_families.hpp"
 #include "../support/pipelines.hpp"
+#include "../support/plan_checks.hpp"
 #include "../support/test.hpp"
 
 #include <ballast/pipeline/schedule_policies.hpp>
@@ -235,13 +236,10 @@ TEST(CheckTimes, RefusesTimesThatAreNegativeOrTooLong)
   for (ballast::stage_time const wrong :
        {ballast::stage_time{-1, 0}, {0, -1}, {longest + 1, 0}, {0, longest + 1}}) {
     times[microbatch_id{1}][1] = wrong;
-    auto const checked = ballast::check_times(times, schedule);
-    ASSERT_FALSE(checked);
-    EXPECT_EQ(checked.error().code, ballast::error_code::out_of_range);
-    EXPECT_EQ(checked.error().position, 1U);
-    EXPECT_THAT(checked.error().message,
-                HasSubstr("microbatch 1 takes " + std::to_string(wrong.forward) + " forward and " +
-                          std::to_string(wrong.backward) + " backward on stage 1, and a time is"));
+    ballast_test::expect_refused(
+        ballast::check_times(times, schedule), ballast::error_code::out_of_range, 1,
+        "microbatch 1 takes " + std::to_string(wrong.forward) + " forward and " +
+            std::to_string(wrong.backward) + " backward on stage 1, and a time is");
   }
 }
 
@@ -266,12 +264,9 @@ TEST(CheckTimes, CountsEveryTransferBothWays)
   constexpr time_units longest = stage_graph::longest_time;
   auto const stages = chain_of_stages(2, 2, longest);
   EXPECT_TRUE(ballast::check_times(pipeline_times(256, 2), compile(stages, 256, ballast::gpipe{})));
-  auto const over =
-      ballast::check_times(pipeline_times(257, 2), compile(stages, 257, ballast::gpipe{}));
-  ASSERT_FALSE(over);
-  EXPECT_EQ(over.error().code, ballast::error_code::out_of_range);
-  EXPECT_EQ(over.error().position, 0U);
-  EXPECT_THAT(over.error().message, HasSubstr("transfers of 257 microbatches"));
+  ballast_test::expect_refused(
+      ballast::check_times(pipeline_times(257, 2), compile(stages, 257, ballast::gpipe{})),
+      ballast::error_code::out_of_range, 0, "transfers of 257 microbatches");
 }
 
 // So many links that adding up their transfers would leave 64 bits.

@@ -73,6 +73,38 @@ namespace ballast_test {
       .value();
 }
 
+/// A chain that is dealt to the ranks in turn, or goes up them and down again; every backward is in two
+/// parts, or none.
+[[nodiscard]] inline ballast::stage_graph linked_stages(std::size_t stages, bool split,
+                                                        ballast::time_units transfer,
+                                                        auto const& rank_of)
+{
+  std::vector<ballast::pipeline_stage> all(stages);
+  std::vector<ballast::stage_link> links;
+  for (std::size_t stage = 0; stage < stages; ++stage) {
+    std::size_t const rank = rank_of(stage);
+    all[stage].rank = ballast::to_id<ballast::pipeline_rank>(rank);
+    all[stage].weights = split;
+    if (stage == 0) { continue; }
+    bool const is_sent = rank != rank_of(stage - 1);
+    links.push_back({ballast::to_id<ballast::stage_id>(stage - 1),
+                     ballast::to_id<ballast::stage_id>(stage), is_sent ? transfer : 0});
+  }
+  return ballast::stage_graph::make(std::move(all), std::move(links)).value();
+}
+[[nodiscard]] inline ballast::stage_graph split_chain(std::size_t stages, std::size_t ranks,
+                                                      ballast::time_units transfer = 0)
+{
+  return linked_stages(stages, true, transfer, [=](std::size_t stage) { return stage % ranks; });
+}
+[[nodiscard]] inline ballast::stage_graph split_v(std::size_t ranks,
+                                                  ballast::time_units transfer = 0,
+                                                  bool split = true)
+{
+  return linked_stages(2 * ranks, split, transfer,
+                       [=](std::size_t stage) { return std::min(stage, 2 * ranks - 1 - stage); });
+}
+
 /// A module of a chain: stages, each on a rank of its own, and the virtual ones that each has.
 struct chained_unit {
   std::size_t stages = 1;
