@@ -2,6 +2,7 @@
 #include <ballast/cost/interpolated_throughput.hpp>
 
 #include "../support/exact.hpp"
+#include "../support/plan_checks.hpp"
 #include "../support/test.hpp"
 
 #include <ballast/cost/cost_model.hpp>
@@ -127,11 +128,9 @@ TEST(InterpolatedThroughput, NamesTheMeasurementThatIsWrong)
                             {{{1, 2}, {1e12, limits::infinity()}}, 1, "throughput 1"},
                             {{{1, 2}, {1e12, 2e18}}, 1, "throughput 1"},
                             {{{1, 2}, {1e12, 0.5}}, 1, "throughput 1"}}) {
-    auto const failed = interpolated_throughput::make(measured.lengths, measured.per_second);
-    ASSERT_FALSE(failed.has_value()) << hint;
-    EXPECT_EQ(failed.error().code, error_code::out_of_range);
-    EXPECT_EQ(failed.error().position, position) << hint;
-    EXPECT_THAT(failed.error().message, HasSubstr(hint));
+    ballast_test::expect_refused(
+        interpolated_throughput::make(measured.lengths, measured.per_second),
+        error_code::out_of_range, position, hint);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include "../support/pipeline_families.hpp"
 #include "../support/pipelines.hpp"
+#include "../support/plan_checks.hpp"
 #include "../support/test.hpp"
 #include "../support/trials.hpp"
 
@@ -92,11 +93,8 @@ TEST(LayoutProblem, IsRefusedWhereKindsOrRolesHaveNoMeaning)
     auto problem = sound;
     roles.assign(2, {});
     spoil(problem);
-    auto const checked = check_layout_problem(problem);
-    ASSERT_FALSE(checked) << why;
-    EXPECT_EQ(checked.error().code, error_code::out_of_range);
-    EXPECT_EQ(checked.error().position, position) << why;
-    EXPECT_THAT(checked.error().message, HasSubstr(why));
+    ballast_test::expect_refused(check_layout_problem(problem), error_code::out_of_range, position,
+                                 why);
   };
   expect_unsound([](auto& p) { p.kinds.clear(); }, 0, "there is no kind of GPUs to use");
   expect_unsound([](auto& p) { p.kinds.push_back({.gpus = 0}); }, 1,

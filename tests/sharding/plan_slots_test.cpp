@@ -2,6 +2,7 @@
 #include <ballast/sharding/plan_slots.hpp>  // first: proves it is self-contained
 
 #include "../support/counted_allocations.hpp"
+#include "../support/plan_checks.hpp"
 #include "../support/test.hpp"
 
 #include <ballast/sharding/slots_plan.hpp>
@@ -395,11 +396,8 @@ TEST(PlanSlots, TellsASampleThatFitsNowhere)
 {
   std::vector<tokens> const lengths{10, 900, 20};
   auto const cost = ring(1, 0);
-  auto const refused = plan_slots(lengths, one_node(4), cost, {.most_per_gpu = 100});
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, error_code::infeasible);
-  EXPECT_EQ(refused.error().position, 1U);
-  EXPECT_THAT(refused.error().message, HasSubstr("a soft cap"));
+  ballast_test::expect_refused(plan_slots(lengths, one_node(4), cost, {.most_per_gpu = 100}),
+                               error_code::infeasible, 1, "a soft cap");
   slot_groups const rules{.most_per_gpu = 100, .is_soft = true};
   auto const plan = plan_slots(lengths, one_node(4), cost, rules).value();
   ASSERT_NO_FATAL_FAILURE(expect_true_plan(plan, lengths, one_node(4), cost, rules));
