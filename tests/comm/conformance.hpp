@@ -74,8 +74,7 @@ struct conformance {
             {"DifferentCounts", different_counts},
             {"CountAgainstZero", count_against_zero},
             {"CountAgainstItself", count_against_itself},
-            {"DifferentCountsOfSeveralPairs", different_counts_of_several_pairs},
-            {"DifferentNowAndThen", different_now_and_then}};
+            {"DifferentCountsOfSeveralPairs", different_counts_of_several_pairs}};
   }
 
   static std::vector<check> steady_state_checks()
@@ -581,34 +580,6 @@ struct conformance {
     if (comm.size() < 3) { return; }
     expect_pairs_named(comm, 3, {{0, last}, {1, last}});
     expect_pairs_named(comm, 3, {{last, 0}, {0, 1}});
-  }
-
-  // A rank that is late or does something else in one call of many, of the whole group or of a part.
-  static void different_now_and_then(C& comm)
-  {
-    std::size_t const size = comm.size();
-    auto part = split(comm, 5, every(1, 0, size));
-    if (!part || size < 2) { return; }
-    ballast::random_source random(20240609);
-    for (std::uint64_t call = 0; call < 60; ++call) {
-      SCOPED_TRACE(testing::Message() << "call " << call);
-      C& on = random.below(2) == 0 ? comm : *part;
-      std::size_t const odd = random.below(size);
-      std::size_t const other = (odd + 1 + random.below(size - 1)) % size;
-      bool const is_odd = index_of(comm) == odd;
-      Buffer send(4), receive(4 * size);
-      switch (random.below(5)) {
-        case 0:
-          expect_mismatch(on, is_odd ? on.barrier() : on.all_gather(send, receive),
-                          {size == 2 ? 1 : odd});
-          break;
-        case 1: expect_pairs_named(on, 5, {{odd, other}}); break;
-        case 2:
-          if (is_odd) { std::this_thread::sleep_for(std::chrono::microseconds(200)); }
-          [[fallthrough]];
-        default: exchange(on, random_traffic(random, size, 20), call);
-      }
-    }
   }
 
   // ---- Steady state ----
