@@ -9,7 +9,8 @@
 
 namespace {
 
-/// In every second step bags have up to three GPUs, and some samples are too short for some bags.
+/// In every second step bags have up to three GPUs, and some samples are too short for some bags or,
+/// where the smallest admit them, for all.
 template <std::size_t D>
 limited_steps::limited_step<D> draw_limited(ballast::random_source& random, std::size_t one,
                                             std::size_t other)
@@ -19,21 +20,29 @@ limited_steps::limited_step<D> draw_limited(ballast::random_source& random, std:
   for (std::uint32_t& each : gpus) {
     if (!is_even) { each += static_cast<std::uint32_t>(random.below(3)); }
   }
-  auto const bags = ballast_test::consecutive_bags(gpus);
+  auto bags = ballast_test::consecutive_bags(gpus);
+  bool const admits = !is_even && random.below(2) == 0;
+  if (admits) { bags = bags.with_short_samples(ballast::short_samples::admitted); }
   auto step = limited_steps::draw<D>(random, one, other, random.below(8), bags);
   for (ballast::tokens& length : step.lengths) {
-    if (!is_even && random.below(3) == 0) { length = random.between(bags.smallest_bag(), 3); }
+    if (!is_even && random.below(3) == 0) {
+      length = random.between(admits ? 0 : bags.smallest_bag(), 3);
+    }
   }
   return step;
 }
 
-constexpr auto plan = [](auto const&... arguments) { return ballast::partition(arguments...); };
+constexpr auto partition_of = [](auto const&... arguments) {
+  return ballast::partition(arguments...);
+};
 
 template <std::size_t D>
 void check_bags(std::uint64_t seed)
 {
-  limited_steps::check_all_pairs<D>(seed, ballast_test::trials_of(9), draw_limited<D>, plan);
-  limited_steps::check_subsets<D>(seed, ballast_test::trials_of(400), draw_limited<D>, plan);
+  limited_steps::check_all_pairs<D>(seed, ballast_test::trials_of(9), draw_limited<D>,
+                                    partition_of);
+  limited_steps::check_subsets<D>(seed, ballast_test::trials_of(400), draw_limited<D>,
+                                  partition_of);
 }
 
 TEST(LimitPairs, HoldInPlansByOneQuantity)
@@ -44,7 +53,7 @@ TEST(LimitPairs, HoldInPlansByOneQuantity)
 TEST(LimitPairs, HoldInPlansBySeveralQuantities)
 {
   check_bags<2>(2);
-  limited_steps::check_subsets<3>(4, ballast_test::trials_of(300), draw_limited<3>, plan);
+  limited_steps::check_subsets<3>(4, ballast_test::trials_of(300), draw_limited<3>, partition_of);
 }
 
 TEST(LimitPairs, HoldAroundAnyPolicy)

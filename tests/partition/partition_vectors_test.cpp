@@ -227,40 +227,6 @@ TEST(PartitionVectorsInBags, NamesTheSampleThatCannotBePlanned)
   expect(none, {}, [](auto& step) { step.gpus = step.gpu_speeds = {}; }, infeasible, 0, "");
 }
 
-TEST(PartitionVectorsInBags, PutsShortSamplesIntoTheSmallestBagsWhereThoseAdmitThem)  // Ensures (2)
-{
-  auto const refusing = *lay_out(*parse_bags("g8n1+g4n2"), 16);
-  auto const bags = refusing.with_short_samples(short_samples::admitted);
-  auto const costs_of = [](tokens length) { return cost_vector<2>{length, 9 - length}; };
-  auto const plan_in = [&](std::vector<tokens> const& lengths, bag_layout const& layout,
-                           auto const& policy) {
-    return partition(lengths, layout, costs_of, {}, policy);
-  };
-  random_source random(31);
-  for (int trial = 0; trial < 200; ++trial) {
-    std::vector<tokens> lengths(1 + random.below(20));
-    for (tokens& length : lengths) { length = random.between(0, 9); }
-    lengths.back() = 3;
-    auto const is_short = [&](tokens length) { return bags.is_short(length); };
-    auto const short_ones = std::count_if(lengths.begin(), lengths.end(), is_short);
-    auto const plan = plan_in(lengths, bags, refine{});
-    ASSERT_TRUE(plan) << plan.error().message;
-    EXPECT_EQ(plan->short_samples, static_cast<std::size_t>(short_ones));
-    for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
-      EXPECT_TRUE(bags.takes(plan->owner[sample], lengths[sample])) << "sample " << sample;
-    }
-    EXPECT_EQ(plan_in(lengths, refusing, refine{}).error().code, error_code::infeasible);
-
-    // Without such samples the plan is that of bags that refuse them.
-    lengths.erase(std::remove_if(lengths.begin(), lengths.end(), is_short), lengths.end());
-    auto const same = plan_in(lengths, bags, refine{});
-    auto const expected = plan_in(lengths, refusing, refine{});
-    ASSERT_TRUE(same && expected);
-    EXPECT_EQ(same->owner, expected->owner);
-    EXPECT_EQ(same->short_samples, 0U);
-  }
-}
-
 TEST(PartitionVectorsInBags, KeepsShortSamplesTogetherAndWeighsTheirOwnTokens)  // Ensures (2) (5)
 {
   auto const bags =
