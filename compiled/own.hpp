@@ -3,4 +3,4 @@
 // where BALLAST_COMPILED is defined. What they include from here on is compiled in them.
 #undef BALLAST_COMPILED
 #undef BALLAST_ONCE
-#define BALLAST_ONCE [[gnu::used]] inline
+#define BALLAST_ONCE BALLAST_KEPT

@@ -30,13 +30,16 @@
 
 /// Before the declaration of a function that ballast::compiled has: there it is compiled, with it
 /// declared, and without it an inline function whose definition the header includes.
+#ifdef __clang__  // of constructors that are [[gnu::used]] it keeps what those of bases call
+#define BALLAST_KEPT [[gnu::weak]]
+#else
+#define BALLAST_KEPT [[gnu::used]] inline
+#endif
+
 #ifdef BALLAST_COMPILED
 #define BALLAST_ONCE
-#elif defined(BALLAST_COMPILES) && defined(__clang__)
-#define BALLAST_ONCE \
-  [[gnu::weak]]  // of constructors that are [[gnu::used]], clang keeps those of bases
 #elif defined(BALLAST_COMPILES)
-#define BALLAST_ONCE [[gnu::used]] inline
+#define BALLAST_ONCE BALLAST_KEPT
 #else
 #define BALLAST_ONCE inline
 #endif
