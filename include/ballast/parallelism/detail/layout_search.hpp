@@ -680,9 +680,9 @@ class layout_search {
   return best;
 }
 
-inline result<layout_ranking> find_layouts(layout_problem const& problem,
-                                           std::span<tokens const> batches,
-                                           layout_search_options const& given)
+BALLAST_ONCE result<layout_ranking> find_layouts(layout_problem const& problem,
+                                                 std::span<tokens const> batches,
+                                                 layout_search_options const& given)
 {
   if (auto checked = check_search(problem, batches, given); !checked) {
     return tl::unexpected(checked.error());

@@ -736,9 +736,9 @@ class assignment_bounds {
   return static_cast<time_units>(mean);
 }
 
-inline result<orchestration> best_orchestration(layout_problem const& problem,
-                                                std::span<tokens const> batches,
-                                                orchestrate_options const& options)
+BALLAST_ONCE result<orchestration> best_orchestration(layout_problem const& problem,
+                                                      std::span<tokens const> batches,
+                                                      orchestrate_options const& options)
 {
   if (auto checked = check_orchestration(problem, batches, options); !checked) {
     return tl::unexpected(checked.error());

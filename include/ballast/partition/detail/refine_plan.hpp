@@ -396,9 +396,10 @@ ratio refine_vectors(cost_vector_problem<D> const& problem, std::span<cost_vecto
   return proven;
 }
 
-inline ratio refine_plan(policy_ref<cost_units> const& inner, bool is_greedy, std::uint64_t work,
-                         std::uint64_t nodes, partition_problem const& problem,
-                         std::span<cost_units> loads, std::span<bag_id> owner, workspace& memory)
+BALLAST_ONCE ratio refine_plan(policy_ref<cost_units> const& inner, bool is_greedy,
+                               std::uint64_t work, std::uint64_t nodes,
+                               partition_problem const& problem, std::span<cost_units> loads,
+                               std::span<bag_id> owner, workspace& memory)
 {
   BALLAST_EXPECTS(inner.batches() == batching::packed,
                   "refine exchanges samples of packed bags, and its inner policy pads them");

@@ -181,8 +181,10 @@ class lightest_bags {
   return true;
 }
 
-inline void assign_longest_first(partition_problem const& problem, std::span<cost_units> loads,
-                                 std::span<bag_id> owner, workspace& memory)
+#ifndef BALLAST_COMPILED
+BALLAST_ONCE void assign_longest_first(partition_problem const& problem,
+                                       std::span<cost_units> loads, std::span<bag_id> owner,
+                                       workspace& memory)
 {
   expect_policy_arrays(problem, loads, owner);
   if (one_kind_of_bags(problem) && assign_in_rounds(problem.heaviest_first, loads, owner, memory)) {
@@ -208,6 +210,7 @@ inline void assign_longest_first(partition_problem const& problem, std::span<cos
   }
   bags.store(loads);
 }
+#endif
 
 template <std::size_t D>
 void assign_vectors(cost_vector_problem<D> const& problem, std::span<cost_vector<D>> loads,

@@ -122,9 +122,10 @@ struct least_counts {
   return std::max(by_room, (bins + most_weights.size() - 1) / most_weights.size());
 }
 
-[[nodiscard]] inline result<void> check_microbatches(microbatches const& given, std::size_t samples,
-                                                     bag_layout const& bags,
-                                                     placement_limits const& limits)
+[[nodiscard]] BALLAST_ONCE result<void> check_microbatches(microbatches const& given,
+                                                           std::size_t samples,
+                                                           bag_layout const& bags,
+                                                           placement_limits const& limits)
 {
   constexpr auto limit = std::size_t{1} << 32;
   auto const refuse = [](auto const&... pieces) {

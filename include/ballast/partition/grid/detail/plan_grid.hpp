@@ -571,9 +571,9 @@ class grid_maker {
   return meet == grid_meeting::step ? makespan_of(sums, bags.speeds()) : ratio{all, common};
 }
 
-inline result<void> plan_grid(grid_plan& plan, workspace& memory, sample_lengths const& lengths,
-                              bag_layout const& bags, microbatches const& given,
-                              placement_limits const& limits)
+BALLAST_ONCE result<void> plan_grid(grid_plan& plan, workspace& memory,
+                                    sample_lengths const& lengths, bag_layout const& bags,
+                                    microbatches const& given, placement_limits const& limits)
 {
   std::size_t const count = lengths.own.size();
   std::size_t const ranks = bags.size();

@@ -473,8 +473,8 @@ class limited_bins {
   bool is_impossible_ = false;
 };
 
-inline result<void> pack_lengths(packing_plan& plan, workspace& memory,
-                                 placement_limits const& limits, bins const& wanted)
+BALLAST_ONCE result<void> pack_lengths(packing_plan& plan, workspace& memory,
+                                       placement_limits const& limits, bins const& wanted)
 {
   using then = second_objective::kind;
   std::size_t const count = plan.weights.size();
