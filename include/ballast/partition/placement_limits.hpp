@@ -81,7 +81,7 @@ class sample_values : public std::span<Value const> {
 
   template <class Array>
     requires std::convertible_to<Array const&, std::span<Value const>>
-  sample_values(Array const& values) noexcept
+  constexpr sample_values(Array const& values) noexcept
       : std::span<Value const>(values)  // implicit: {.home = ranks}
   {}
 

@@ -257,23 +257,21 @@ BALLAST_ONCE void place_as_read(placement& where, gathered_samples<tokens> const
 BALLAST_ONCE void place_parts(placement& where, placement const& samples,
                               std::span<sample_part const> parts);
 
-/// The same as each of the above, but it returns a new placement, or a result of one:
-/// place(plan, bags), place(lengths, owner, ranks).
-template <class First, class... More>
-  requires(!std::same_as<First, placement>) &&
-          requires(placement& where, First const& first, More const&... more) {
-            place(where, first, more...);
-          }
-[[nodiscard]] auto place(First const& first, More const&... more)
-{
-  placement where;
-  if constexpr (std::is_void_v<decltype(place(where, first, more...))>) {
-    place(where, first, more...);
-    return where;
-  } else {
-    return place(where, first, more...).map([&] { return std::move(where); });
-  }
-}
+/// The same, but it returns a new placement.
+[[nodiscard]] BALLAST_ONCE placement place(std::span<tokens const> lengths,
+                                           std::span<rank_id const> owner, std::size_t ranks);
+
+/// The same, but it returns a new placement.
+[[nodiscard]] BALLAST_ONCE placement place(std::span<tokens const> lengths,
+                                           std::span<bag_id const> owner, bag_layout const& bags);
+
+/// The same, but it returns a new placement.
+[[nodiscard]] BALLAST_ONCE result<placement> place(partition_plan const& plan,
+                                                   bag_layout const& bags);
+
+/// The same, but it returns a new placement.
+[[nodiscard]] BALLAST_ONCE result<placement> place(sharding_plan const& plan,
+                                                   device_groups const& groups);
 
 /// The same, but it returns a new placement.
 [[nodiscard]] BALLAST_ONCE placement place_as_read(gathered_samples<tokens> const& all);
@@ -468,6 +466,38 @@ BALLAST_ONCE void place_parts(placement& where, placement const& samples,
   for (std::size_t rank = 0; rank < samples.ranks(); ++rank) {
     write.rows()[rank] = samples.rows(to_id<rank_id>(rank));
   }
+}
+
+[[nodiscard]] BALLAST_ONCE placement place(std::span<tokens const> lengths,
+                                           std::span<rank_id const> owner, std::size_t ranks)
+{
+  placement where;
+  place(where, lengths, owner, ranks);
+  return where;
+}
+
+[[nodiscard]] BALLAST_ONCE placement place(std::span<tokens const> lengths,
+                                           std::span<bag_id const> owner, bag_layout const& bags)
+{
+  placement where;
+  place(where, lengths, owner, bags);
+  return where;
+}
+
+[[nodiscard]] BALLAST_ONCE result<placement> place(partition_plan const& plan,
+                                                   bag_layout const& bags)
+{
+  placement where;
+  if (auto done = place(where, plan, bags); !done) { return tl::unexpected(done.error()); }
+  return where;
+}
+
+[[nodiscard]] BALLAST_ONCE result<placement> place(sharding_plan const& plan,
+                                                   device_groups const& groups)
+{
+  placement where;
+  if (auto done = place(where, plan, groups); !done) { return tl::unexpected(done.error()); }
+  return where;
 }
 
 [[nodiscard]] BALLAST_ONCE placement place_as_read(gathered_samples<tokens> const& all)
