@@ -46,6 +46,10 @@ median() { sort -g "$1" | awk '{ v[NR] = $1 } END { printf "%.2f", v[int((NR + 1
 
 printf '#include <%s>\n' algorithm array chrono functional iostream map memory optional span string thread \
   vector >"$work/standard.cpp"
+printf '#include <ballast/ballast.hpp>\n' >"$work/one.cpp"
+# What it includes of others, without the name that is there to fail.
+"${CXX:-g++}" "${options[@]}" -DBALLAST_COMPILED -MM "$work/one.cpp" | tr -d '\\' | xargs -n 1 |
+  grep 'ballast/.*hpp' | xargs grep -h '^#include <' | grep -v 'ballast/\|missing' | sort -u >"$work/others.cpp"
 cp examples/first_plan.cpp "$work/plan.cpp"
 cat >"$work/grid.cpp" <<'END'
 #include <ballast/ballast.hpp>
@@ -85,6 +89,8 @@ files=(plan grid balancer runner)
 [[ -z $only ]] || read -ra files <<<"$only"
 for ((run = 0; run < runs; ++run)); do
   compile "$work/standard.cpp" >>"$work/standard.seconds"
+  compile "$work/others.cpp" >>"$work/others.seconds"
+  compile -DBALLAST_COMPILED "$work/one.cpp" >>"$work/one.seconds"
   for file in "${files[@]}"; do
     for level in 0 2; do
       compile -O$level "$work/$file.cpp" >>"$work/$file.headers.$level"
@@ -115,6 +121,12 @@ for file in "${files[@]}"; do
   done
   echo '|'
 done
+
+one=$(median "$work/one.seconds")
+others=$(median "$work/others.seconds")
+printf '\nWith `ballast::compiled`, `#include <ballast/ballast.hpp>` alone takes %s, and the headers of others that it\n' "$one"
+awk -v one="$one" -v others="$others" \
+  'BEGIN { printf "includes %s of it: all is %.1f times those.\n", others, one / others }'
 
 if [[ -z $only ]]; then
   printf '\n| part of `ballast::compiled` | seconds at -O3 |\n|---|---:|\n'
