@@ -605,17 +605,3 @@ template <class Inner>
 local_search(Inner, std::uint64_t, std::uint64_t) -> local_search<Inner>;
 
 }  // namespace ballast::inline v0
-
-#ifdef BALLAST_COMPILED
-
-#include <ballast/pipeline/order_microbatches.hpp>
-
-namespace ballast::inline v0::detail {
-
-/// As partition/detail/compiled_plans.hpp, of orders.
-extern template result<void> order_into(order_plan&, workspace&, compiled_schedule const&,
-                                        pipeline_times const&, local_search<> const&);
-
-}  // namespace ballast::inline v0::detail
-
-#endif

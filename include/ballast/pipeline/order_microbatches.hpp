@@ -157,3 +157,7 @@ Refused order_microbatches_into(order_plan& plan, workspace& memory, Schedule co
 /// @endcond
 
 }  // namespace ballast::inline v0
+
+#ifdef BALLAST_COMPILED
+#include <ballast/pipeline/detail/compiled_orders.hpp>
+#endif
