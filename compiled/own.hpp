@@ -3,4 +3,8 @@
 // where BALLAST_COMPILED is defined. What they include from here on is compiled in them.
 #undef BALLAST_COMPILED
 #undef BALLAST_ONCE
-#define BALLAST_ONCE BALLAST_KEPT
+#ifdef __clang__  // of a constructor that is [[gnu::used]] it keeps what those of bases call
+#define BALLAST_ONCE [[gnu::weak]]
+#else
+#define BALLAST_ONCE [[gnu::used]] inline
+#endif

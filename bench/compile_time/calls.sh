@@ -131,7 +131,7 @@ awk -v one="$one" -v others="$others" \
 if [[ -z $only ]]; then
   printf '\n| part of `ballast::compiled` | seconds at -O3 |\n|---|---:|\n'
   for source in compiled/*.cpp; do
-    seconds=$(compile -O3 -DBALLAST_COMPILES "$source")
+    seconds=$(compile -O3 "$source")
     echo "$seconds" >>"$work/parts"
     printf '| `%s` | %.1f |\n' "$source" "$seconds"
   done

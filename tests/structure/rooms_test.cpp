@@ -134,7 +134,7 @@ struct budget {
 // Rule 7: what each floor may hold. A change that needs more says in its message what it replaces,
 // and changes the number here.
 std::map<std::string, budget> const budgets = {
-    {"core", {2059, 40}},     {"text", {976, 9}},       {"workload", {717, 19}},
+    {"core", {2051, 40}},     {"text", {976, 9}},       {"workload", {717, 19}},
     {"cost", {3591, 47}},     {"topology", {1314, 19}}, {"partition", {19343, 59}},
     {"sharding", {4159, 20}}, {"pipeline", {7302, 57}}, {"parallelism", {10552, 51}},
     {"comm", {3446, 30}},     {"gpu", {2997, 17}},      {"route", {4989, 50}},

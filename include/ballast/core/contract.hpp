@@ -28,18 +28,10 @@
 #define BALLAST_HOST_DEVICE
 #endif
 
-#ifdef __clang__  // of constructors that are [[gnu::used]] it keeps what those of bases call
-#define BALLAST_KEPT [[gnu::weak]]
-#else
-#define BALLAST_KEPT [[gnu::used]] inline
-#endif
-
-/// Before the declaration of a function that ballast::compiled has: there it is compiled, with it
-/// declared, and without it an inline function whose definition the header includes.
+/// Before the declaration of a function that ballast::compiled has: with it declared, and without it an
+/// inline function whose definition the header includes.
 #ifdef BALLAST_COMPILED
 #define BALLAST_ONCE
-#elif defined(BALLAST_COMPILES)
-#define BALLAST_ONCE BALLAST_KEPT
 #else
 #define BALLAST_ONCE inline
 #endif
