@@ -103,6 +103,60 @@ TEST(FewestMoves, StaysWithinItsLimitAndMovesNoMoreThanThePolicy)
   }
 }
 
+struct against_best {
+  tokens moved = 0;
+  tokens least = 0;
+  int exact = 0;
+
+  void add(homed_step const& step, std::uint32_t within)
+  {
+    auto const plan = plan_instance(step, refine{}, step.limits(within));
+    ASSERT_TRUE(plan) << plan.error().message;
+    auto const shortest =
+        optimum_where(step, [&](assignment const& owner) { return step.keeps_together(owner); });
+    EXPECT_LE(plan->lower_bound, *shortest);
+    EXPECT_GE(plan->makespan, *shortest);
+    EXPECT_LE(plan->makespan, raised(*shortest, within));
+    auto const best = least_of_all(
+        step.costs.size(), step.gpus.size(), [&](assignment const& owner) -> std::optional<tokens> {
+          bool const is_short = step.makespan_of(step.loads(owner)) <= raised(*shortest, within);
+          bool const may_be = is_short && step.all_fit(owner) && step.keeps_together(owner);
+          return may_be ? std::optional(step.moved(owner)) : std::nullopt;
+        });
+    tokens const ours = step.moved(assignment_of(plan->owner));
+    EXPECT_GE(ours, *best);
+    if (plan->then_is_proven) { EXPECT_EQ(ours, *best); }
+    moved += ours;
+    least += *best;
+    exact += ours == *best ? 1 : 0;
+  }
+};
+
+TEST(FewestMoves, MovesAsLittleAsTheBestPlanOfAll)
+{
+  random_source random(33);
+  int const trials = trials_of(200);
+  against_best coarse;
+  for (int trial = 0; trial < trials && !testing::Test::HasFailure(); ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    coarse.add(random_homed_step(random, 7, 3, 2), 50'000);
+  }
+  EXPECT_EQ(coarse.exact, trials);
+  // Work that grows faster than lengths, as attention does.
+  against_best quadratic;
+  for (int trial = 0; trial < trials && !testing::Test::HasFailure(); ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    homed_step step{{{}, {}, std::vector<std::uint32_t>(2 + random.below(2), 1)}, {}};
+    for (std::size_t sample = 0; sample < 8; ++sample) {
+      step.lengths.push_back(random.between(1, 1000));
+      step.costs.push_back(step.lengths.back() * (1000 + step.lengths.back()));
+      step.home.push_back(to_id<rank_id>(random.below(step.gpus.size())));
+    }
+    quadratic.add(step, 20'000);
+  }
+  EXPECT_EQ(quadratic.exact, trials);
+}
+
 result<partition_plan> plan_homed(homed_step const& step, std::uint32_t within = 5'000)
 {
   return plan_instance(step, refine{}, step.limits(within));

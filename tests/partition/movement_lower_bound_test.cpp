@@ -143,6 +143,13 @@ TEST(MovementLowerBound, CutsTheSamplesWithMostWorkPerToken)
   EXPECT_EQ(movement_bound_of(homed, {100, 0}), 0);
 }
 
+TEST(MovementLowerBound, CountsSamplesThatDoNotFitTheirHome)
+{
+  homed_step const homed({{3, 9}, {50, 60}, {4, 1}}, {0, 0});
+  EXPECT_EQ(movement_bound_of(homed, {60, 100}), 3);
+  EXPECT_EQ(movement_bound_of(homed, {0, 110}), 3 + 9);
+}
+
 TEST(MovementLowerBound, CountsWhatLiesElsewhereOfASampleJoinedFromSeveral)
 {
   homed_step homed({{4, 6}, {40, 60}, {1, 1}}, {0, 0});
@@ -152,6 +159,18 @@ TEST(MovementLowerBound, CountsWhatLiesElsewhereOfASampleJoinedFromSeveral)
   EXPECT_EQ(movement_bound_of(homed, {100, 100}), 4 + 7);
   EXPECT_EQ(movement_bound_of(homed, {40, 100}), 4 + 7 + 2);  // the second moves nine, not seven
   EXPECT_EQ(movement_bound_of(homed, {0, 100}), 4 + 7 + 2 + 6);
+}
+
+TEST(MovementLowerBound, MovesSamplesWithoutTokensForNothing)
+{
+  homed_step const homed({{0, 8}, {50, 60}, {1, 1}, {}, {5, 0}}, {0, 0});
+  EXPECT_EQ(movement_bound_of(homed, {65, 100}), 0);
+  EXPECT_EQ(movement_bound_of(homed, {35, 100}), 4);
+}
+
+TEST(MovementLowerBound, IsZeroWithoutSamples)
+{
+  EXPECT_EQ(movement_bound_of(homed_step({{}, {}, {1, 2}}, {}), {0, 0}), 0);
 }
 
 }  // namespace movement_lower_bound_test

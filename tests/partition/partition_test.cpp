@@ -99,6 +99,38 @@ TEST(Partition, AdmitsShortSamplesWhereTheBagsDo)  // Ensures (2), partition_pla
   EXPECT_EQ(plan->bags_digest, bags.digest());
 }
 
+TEST(Partition, PutsShortSamplesIntoTheSmallestBags)  // Ensures (2), bag_layout Ensures (4)
+{
+  auto const refusing = *lay_out(*parse_bags("g8n1+g4n2"), 16);
+  auto const bags = refusing.with_short_samples(short_samples::admitted);
+  auto const is_short = [](tokens length) { return 0 < length && length < 4; };
+  random_source random(31);
+  for (int trial = 0; trial < 200; ++trial) {
+    std::vector<tokens> lengths(random.below(20));
+    for (tokens& length : lengths) { length = random.between(0, 9); }
+    auto const short_ones = std::ranges::count_if(lengths, is_short);
+    auto const plan = partition(lengths, bags, own_length, {}, greedy_knapsack{});
+    ASSERT_TRUE(plan) << plan.error().message;
+    EXPECT_EQ(plan->short_samples, static_cast<std::size_t>(short_ones));
+    for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
+      EXPECT_TRUE(bags.takes(plan->owner[sample], lengths[sample])) << "sample " << sample;
+      if (lengths[sample] > 0 && lengths[sample] < 8) {
+        EXPECT_NE(plan->owner[sample], bag_id{0}) << "sample " << sample;
+      }
+    }
+
+    // Without such samples the plan is that of bags that refuse them.
+    std::erase_if(lengths, is_short);
+    auto const expected = partition(lengths, refusing, own_length, {}, greedy_knapsack{});
+    auto const same = partition(lengths, bags, own_length, {}, greedy_knapsack{});
+    ASSERT_TRUE(same && expected);
+    EXPECT_EQ(same->owner, expected->owner);
+    EXPECT_EQ(same->lower_bound, expected->lower_bound);
+    EXPECT_EQ(same->short_samples, 0U);
+    EXPECT_NE(same->digest(), expected->digest()) << "ranks that disagree would place others";
+  }
+}
+
 TEST(Partition, NamesTheSampleThatCannotBePlaced)
 {
   auto const wide = *lay_out(*parse_bags("g4n2"), 8);

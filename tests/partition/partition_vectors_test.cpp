@@ -139,6 +139,47 @@ TEST(PartitionVectorsInBags, DescribesThePlanItMakes)
   EXPECT_TRUE(plan->proven_optimal());
 }
 
+template <std::size_t D>
+void expect_what_all_assignments_say(std::uint64_t seed, bool keys, int least_optima)
+{
+  random_source random(seed);
+  int planned = 0;
+  int optima = 0;
+  for (int trial = 0; trial < trials_of(400) && !testing::Test::HasFailure(); ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial << " dimensions " << D);
+    auto step = random_bag_vectors<D>(random, 7, 4);
+    for (std::size_t sample = 0; keys && sample < step.costs.size(); ++sample) {
+      step.together.push_back(random.between(-2, 2));
+    }
+    auto const best = step.optimum();
+    auto const greedy = plan_vectors(step, longest_processing_time{});
+    auto const plan = plan_vectors(step, refine{});
+    ASSERT_EQ(plan.has_value(), best.has_value()) << (plan ? "" : plan.error().message);
+    ASSERT_EQ(greedy.has_value(), best.has_value());
+    if (!plan) {
+      ASSERT_EQ(plan.error().code, infeasible);
+      ASSERT_LT(plan.error().position, step.costs.size());
+      continue;
+    }
+    expect_valid_vector_plan(step, *plan);
+    expect_valid_vector_plan(step, *greedy);
+    EXPECT_GE(plan->makespan, *best);
+    EXPECT_LE(plan->makespan, greedy->makespan);
+    EXPECT_LE(plan->lower_bound, *best);
+    ++planned;
+    optima += plan->makespan == *best ? 1 : 0;
+  }
+  if (!is_sanitized) { EXPECT_GE(optima, least_optima) << "of " << planned; }
+}
+
+TEST(PartitionVectorsInBags, KeepsToEverythingWhereverThatIsPossible)  // Ensures (1) (2) (5)
+{
+  expect_what_all_assignments_say<1>(501, false, 250);
+  expect_what_all_assignments_say<2>(502, false, 250);
+  expect_what_all_assignments_say<3>(503, false, 250);
+  expect_what_all_assignments_say<2>(504, true, 200);
+}
+
 TEST(PartitionVectorsInBags, KeepsToEverythingInLargerSteps)  // Ensures (1) (2) (5)
 {
   random_source random(505);
@@ -225,6 +266,40 @@ TEST(PartitionVectorsInBags, NamesTheSampleThatCannotBePlanned)
   expect(3, {}, sound, infeasible, 0, "have no plan that keeps limits.also[0]");  // one in each bag
   expect(6, {7, 7, 7}, sound, infeasible, 0, "and what stays with it weigh 15");
   expect(none, {}, [](auto& step) { step.gpus = step.gpu_speeds = {}; }, infeasible, 0, "");
+}
+
+TEST(PartitionVectorsInBags, PutsShortSamplesIntoTheSmallestBagsWhereThoseAdmitThem)  // Ensures (2)
+{
+  auto const refusing = *lay_out(*parse_bags("g8n1+g4n2"), 16);
+  auto const bags = refusing.with_short_samples(short_samples::admitted);
+  auto const costs_of = [](tokens length) { return cost_vector<2>{length, 9 - length}; };
+  auto const plan_in = [&](std::vector<tokens> const& lengths, bag_layout const& layout,
+                           auto const& policy) {
+    return partition(lengths, layout, costs_of, {}, policy);
+  };
+  random_source random(31);
+  for (int trial = 0; trial < 200; ++trial) {
+    std::vector<tokens> lengths(1 + random.below(20));
+    for (tokens& length : lengths) { length = random.between(0, 9); }
+    lengths.back() = 3;
+    auto const is_short = [&](tokens length) { return bags.is_short(length); };
+    auto const short_ones = std::count_if(lengths.begin(), lengths.end(), is_short);
+    auto const plan = plan_in(lengths, bags, refine{});
+    ASSERT_TRUE(plan) << plan.error().message;
+    EXPECT_EQ(plan->short_samples, static_cast<std::size_t>(short_ones));
+    for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
+      EXPECT_TRUE(bags.takes(plan->owner[sample], lengths[sample])) << "sample " << sample;
+    }
+    EXPECT_EQ(plan_in(lengths, refusing, refine{}).error().code, error_code::infeasible);
+
+    // Without such samples the plan is that of bags that refuse them.
+    lengths.erase(std::remove_if(lengths.begin(), lengths.end(), is_short), lengths.end());
+    auto const same = plan_in(lengths, bags, refine{});
+    auto const expected = plan_in(lengths, refusing, refine{});
+    ASSERT_TRUE(same && expected);
+    EXPECT_EQ(same->owner, expected->owner);
+    EXPECT_EQ(same->short_samples, 0U);
+  }
 }
 
 TEST(PartitionVectorsInBags, KeepsShortSamplesTogetherAndWeighsTheirOwnTokens)  // Ensures (2) (5)

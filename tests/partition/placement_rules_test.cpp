@@ -75,29 +75,159 @@ TEST(PlacementRules, AskWhatMayLieTogether)
   EXPECT_TRUE(plan->proven_optimal());
 }
 
+// A step with any of the rules, limits and keys.
+struct ruled_step : instance {
+  std::vector<std::int64_t> weights, capacities;
+  std::vector<int> together, apart;
+  std::int64_t most_samples = no_limit;
+  bool cap_is_soft = false;
+
+  [[nodiscard]] placement_limits constraints() const
+  {
+    placement_limits limits{.together = together, .apart = apart};
+    if (!capacities.empty()) {
+      limits.also = {{.of = weights, .most = capacities, .is_soft = cap_is_soft}};
+    }
+    if (most_samples != no_limit) { limits.samples = counts::at_most(most_samples); }
+    return limits;
+  }
+
+  // Whether no bag that takes the samples that stay with this one holds what they weigh.
+  [[nodiscard]] bool is_too_heavy(std::size_t sample) const
+  {
+    std::int64_t all = 0;
+    std::vector<bool> may_take(gpus.size(), true);
+    for (std::size_t other = 0; other < costs.size(); ++other) {
+      bool const stays =
+          other == sample || (!together.empty() && together[other] == together[sample]);
+      all += stays ? weights[other] : 0;
+      for (std::size_t bag = 0; bag < gpus.size() && stays; ++bag) {
+        if (!fits(other, bag)) { may_take[bag] = false; }
+      }
+    }
+    for (std::size_t bag = 0; bag < gpus.size(); ++bag) {
+      if (may_take[bag] && all <= capacities[bag]) { return false; }
+    }
+    return true;
+  }
+
+  // Whether these owners keep everything; slow and plain.
+  [[nodiscard]] bool keeps(assignment const& owner) const
+  {
+    for (std::size_t a = 0; a < owner.size(); ++a) {
+      for (std::size_t b = 0; b < a; ++b) {
+        bool const meet = owner[a] == owner[b];
+        if (meet && !apart.empty() && apart[a] == apart[b]) { return false; }
+        if (!meet && !together.empty() && together[a] == together[b]) { return false; }
+      }
+    }
+    for (std::size_t bag = 0; bag < gpus.size(); ++bag) {
+      if (std::ranges::count(owner, bag) > most_samples) { return false; }
+      if (capacities.empty()) { continue; }
+      std::int64_t weight = 0;
+      std::set<int> keys;
+      bool has_heavy = false;
+      for (std::size_t each = 0; each < owner.size(); ++each) {
+        if (owner[each] != bag) { continue; }
+        weight += weights[each];
+        keys.insert(together.empty() ? static_cast<int>(each) : together[each]);
+        has_heavy = has_heavy || (cap_is_soft && is_too_heavy(each));
+      }
+      if (has_heavy ? keys.size() > 1 : weight > capacities[bag]) { return false; }
+    }
+    return all_fit(owner);
+  }
+};
+
+ruled_step draw_ruled_step(random_source& random)
+{
+  ruled_step step;
+  step.gpus.resize(1 + random.below(3));
+  bool const is_even = random.below(2) == 0;
+  for (auto& each : step.gpus) {
+    each = is_even ? 1 : static_cast<std::uint32_t>(1 + random.below(3));
+  }
+  std::size_t const count = random.below(7);
+  auto const least = static_cast<std::int64_t>(std::ranges::min(step.gpus));
+  auto const draw = [&](auto& into, std::size_t numbers, std::int64_t from, std::int64_t to) {
+    into.resize(numbers);
+    for (auto& each : into) { each = static_cast<int>(random.between(from, to)); }
+  };
+  draw(step.lengths, count, least, 6);
+  draw(step.costs, count, 0, 20);
+  if (random.below(2) == 0) {
+    draw(step.weights, count, 0, 20);
+    draw(step.capacities, step.gpus.size(), 10, 50);
+    step.cap_is_soft = random.below(2) == 0;
+  }
+  auto const keys = static_cast<std::int64_t>(2 * count);
+  if (random.below(2) == 0) { draw(step.together, count, 0, keys - 1); }
+  if (random.below(2) == 0) { draw(step.apart, count, 0, keys - 1); }
+  if (random.below(3) == 0) { draw(step.before, step.gpus.size(), 0, 30); }
+  if (random.below(2) == 0) { step.most_samples = random.between(1, 4); }
+  return step;
+}
+
+void expect_best_of_all(policy_ref const& policy, std::uint64_t seed)
+{
+  random_source random(seed);
+  int refused = 0;
+  int ruled = 0;
+  for (int trial = 0; trial < trials_of(1500); ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    auto const step = draw_ruled_step(random);
+    if (step.most_samples == no_limit && step.apart.empty() && !step.cap_is_soft) { continue; }
+    ++ruled;
+    auto const plan = plan_instance(step, policy, step.constraints());
+    auto const best = optimum_where(step, [&](assignment const& owner) {
+      return owner.size() < step.costs.size() || step.keeps(owner);
+    });
+    ASSERT_EQ(plan.has_value(), best.has_value()) << (plan ? "" : plan.error().message);
+    refused += plan ? 0 : 1;
+    if (!plan) {
+      EXPECT_THAT(plan.error().message, testing::Not(HasSubstr("gave up")));
+      continue;
+    }
+    auto const owner = assignment_of(plan->owner);
+    ASSERT_TRUE(step.keeps(owner));
+    ASSERT_EQ(plan->makespan, *best);
+    ASSERT_EQ(plan->makespan, step.makespan_of(step.loads(owner)));
+    ASSERT_TRUE(plan->proven_optimal());
+    std::vector<bag_id> above;
+    for (std::size_t bag = 0; bag < step.gpus.size() && step.cap_is_soft; ++bag) {
+      auto const held =
+          sums_of(owner, step.weights, std::vector<std::int64_t>(step.gpus.size(), 0));
+      if (held[bag] > step.capacities[bag]) { above.push_back(to_id<bag_id>(bag)); }
+    }
+    ASSERT_EQ(plan->above_cap, above);
+  }
+  EXPECT_GT(refused, ruled / 20);
+  EXPECT_LT(refused, ruled / 2);
+}
+
+TEST(PlacementRules, AreKeptAsWellAsAllPlansAllow)
+{
+  expect_best_of_all(refine{}, 301);
+  expect_best_of_all(round_robin{}, 302);
+}
+
 TEST(PlacementRules, HoldInLargeSteps)
 {
   random_source random(304);
   for (int trial = 0; trial < trials_of(30); ++trial) {
+    ruled_step step;
     std::size_t const bags = 2 + random.below(7);
     std::size_t const each = 8 + random.below(9);
-    std::vector<tokens> lengths;
-    std::vector<std::size_t> keys;
+    step.gpus.assign(bags, 1);
+    step.most_samples = static_cast<std::int64_t>(each);  // all bags are full
     for (std::size_t sample = 0; sample < bags * each; ++sample) {
-      lengths.push_back(random.between(1, 40) * random.between(1, 40));
-      keys.push_back(sample / bags);
+      step.costs.push_back(random.between(1, 40) * random.between(1, 40));
+      step.apart.push_back(static_cast<int>(sample / bags));
     }
-    // All bags are full.
-    auto const plan =
-        partition(lengths, one_gpu_bags(bags), std::identity{},
-                  {.samples = counts::at_most(static_cast<std::int64_t>(each)), .apart = keys});
+    step.lengths = step.costs;
+    auto const plan = plan_instance(step, refine{}, step.constraints());
     ASSERT_TRUE(plan) << plan.error().message;
-    for (auto const samples : plan->samples) {
-      std::set<std::size_t> own;
-      for (sample_id const sample : samples) { own.insert(keys[to_index(sample)]); }
-      ASSERT_EQ(samples.size(), each);
-      ASSERT_EQ(own.size(), each);
-    }
+    ASSERT_TRUE(step.keeps(assignment_of(plan->owner)));
     // Of keys that all bags hold once, heaviest first in turn is within the widest key.
     EXPECT_LE(plan->gap(), 0.05) << trial;
   }

@@ -341,6 +341,7 @@ void check(limited_step<D> const& step, std::string const& name, tally& all, Pla
   ASSERT_EQ(plan.has_value(), !kept.empty()) << name << (plan ? "" : ": " + plan.error().message);
   if (!plan) {
     EXPECT_EQ(plan.error().code, ballast::error_code::infeasible) << name;
+    EXPECT_EQ(plan.error().message.find("gave up"), std::string::npos) << name;
     return;
   }
   ++all.feasible;
