@@ -472,7 +472,7 @@ TEST(MpiCommunicatorMemory, AnswersWhereverItRunsOut)
   EXPECT_GT(failures, 10);
 }
 
-// A job of its own: mpirun ends the others. What they say where it does not: MpiDataSurvivors.
+// A job of its own: mpirun ends the others. What they say where it does not is in tests/survivors.
 TEST(MpiDeath, EndsTheJob)
 {
   auto comm = over_world({.deadline = 1h});

@@ -95,9 +95,12 @@ inline problems borrowed_internals(std::vector<source_file> const& headers,
   }
   // Tests of what needs MPI, NCCL or LibTorch, or several ranks, have folders of their own.
   static std::map<std::string, std::set<std::string>> const tested_by = {
-      {"comm", {"threads", "mpi"}},          {"gpu", {"nccl", "device"}},
-      {"cuda", {"nccl", "device"}},          {"interop", {"torch"}},
-      {"route", {"cuda", "nccl", "device"}}, {"runtime", {"cuda", "mpi", "nccl", "device"}}};
+      {"comm", {"threads", "mpi", "survivors"}},
+      {"gpu", {"nccl", "device"}},
+      {"cuda", {"nccl", "device"}},
+      {"interop", {"torch"}},
+      {"route", {"cuda", "nccl", "device"}},
+      {"runtime", {"cuda", "mpi", "nccl", "device"}}};
   problems found;
   for (source_file const& user : users) {
     std::string const folder(user.path.substr(0, user.path.find('/')));
